@@ -1,0 +1,134 @@
+"""Tables and the JSON that is kept, with a verdict on each target."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.matrix import ALLOWANCE, FLAT, OURS, REFERENCE, TARGETS, Cell, Target
+from benchmarks.rounds import Row
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on, without a name or path of this machine."""
+    return {
+        "python": platform.python_version(),
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+    }
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"machine": machine(), **content}, indent=1) + "\n")
+
+
+def as_json(rows: list[Row]) -> dict[str, Any]:
+    return {
+        "rows": [{name: rounded(value) for name, value in asdict(row).items() if value is not None} for row in rows],
+        "verdicts": verdicts(rows),
+    }
+
+
+def rounded(value: Any) -> Any:
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def verdicts(rows: list[Row]) -> dict[str, str]:
+    """'aim', 'must' or 'MISS' (and why) for each of our variants at each cell that has a target."""
+    by_key = {(row.peer, row.cell): row for row in rows}
+    found = {
+        f"{row.peer} {row.workload} {row.size}": verdict(row, TARGETS[row.cell].times(ALLOWANCE[row.peer]), rows)
+        for row in rows
+        if row.peer in ALLOWANCE and row.cell in TARGETS and row.times_limit is not None
+    }
+    short, long, allowed = FLAT
+    pair = by_key.get((OURS, short)), by_key.get((OURS, long))
+    if pair[0] and pair[1] and pair[0].cost and pair[1].cost:
+        ratio = pair[1].cost / pair[0].cost
+        mark = "must" if ratio <= allowed else "MISS"
+        found[f"{OURS} {long[0]} {long[1]} against {short[1]}"] = f"{mark} ({ratio:.2f}x, at most {allowed}x)"
+    return found
+
+
+def verdict(row: Row, target: Target, rows: list[Row]) -> str:
+    ratio = row.times_limit
+    assert ratio is not None, "only rows with a ratio are judged"
+    misses = []
+    if ratio > target.must:
+        misses.append(f"{ratio:.1f}x > {target.must:g}x")
+    if target.database_bytes and row.database_times_limit and row.database_times_limit > target.database_bytes:
+        misses.append(f"bytes {row.database_times_limit:.1f}x > {target.database_bytes:g}x")
+    for other in rows:
+        is_peer = other.peer not in ALLOWANCE and other.peer != REFERENCE
+        if is_peer and other.cell == row.cell and other.times_limit and other.times_limit < ratio:
+            misses.append(f"slower than {other.peer}")
+    if misses:
+        return f"MISS ({', '.join(misses)})"
+    return "aim" if ratio <= target.aim else "must"
+
+
+def table(rows: list[Row]) -> str:
+    """One line a cell: the limit's time, then times of the limit for each other peer, targets, verdicts."""
+    peers = [peer for peer in dict.fromkeys(row.peer for row in rows) if peer != REFERENCE]
+    by_key = {(row.peer, row.cell): row for row in rows}
+    judged = verdicts(rows)
+    lines = [["workload", REFERENCE, *peers, "must / aim", "verdict"]]
+    for cell in dict.fromkeys(row.cell for row in rows):
+        target = TARGETS.get(cell)
+        lines.append(
+            [
+                f"{cell[0]} {cell[1]}",
+                limit_text(by_key.get((REFERENCE, cell))),
+                *(peer_text(by_key.get((peer, cell))) for peer in peers),
+                f"{target.must:g}x / {target.aim:g}x" if target else "",
+                verdict_text(judged, cell),
+            ]
+        )
+    extra = [f"{name}: {text}" for name, text in judged.items() if "against" in name]
+    return "\n".join([*aligned(lines), "", *extra])
+
+
+def verdict_text(judged: dict[str, str], cell: Cell) -> str:
+    texts = {peer: judged.get(f"{peer} {cell[0]} {cell[1]}") for peer in ALLOWANCE}
+    return "; ".join(text if peer == OURS else f"{peer}: {text}" for peer, text in texts.items() if text)
+
+
+def limit_text(row: Row | None) -> str:
+    if row is None or row.cost is None:
+        return "" if row is None else row.note
+    return f"{duration(row.cost)}{size_text(row.database_bytes)}"
+
+
+def peer_text(row: Row | None) -> str:
+    if row is None or row.cost is None:
+        return "" if row is None else row.note
+    written = size_text(row.database_bytes)
+    if row.times_limit is None:
+        return f"{duration(row.cost)}{written}"
+    return f"{row.times_limit:.{0 if row.times_limit >= 20 else 1}f}x{written}"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} us"
+    return f"{seconds * 1e3:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def size_text(count: int | None) -> str:
+    if not count:
+        return ""
+    return f", {count / 1e3:.0f} kB" if count < 1e6 else f", {count / 1e6:.1f} MB"
+
+
+def aligned(lines: list[list[str]]) -> list[str]:
+    """A Markdown table whose columns line up as plain text too."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    ruled = [lines[0], ["-" * width for width in widths], *lines[1:]]
+    padded = [[text.ljust(width) for text, width in zip(line, widths, strict=True)] for line in ruled]
+    return [f"| {' | '.join(line)} |" for line in padded]

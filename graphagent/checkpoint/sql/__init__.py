@@ -1,0 +1,1 @@
+"""Checkpoints in SQLite and PostgreSQL: tables, statements, drivers."""

@@ -1,0 +1,81 @@
+"""What a database driver does for the SQL store, and which one a url asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from graphagent.checkpoint.sql.heartbeat import Runner
+from graphagent.checkpoint.sql.operations import Batch, Dialect, Grip, Operation
+from graphagent.checkpoint.sql.options import PoolOptions, Sync
+from graphagent.checkpoint.sql.schema import MigrationReport
+from graphagent.checkpoint.sql.sqlite import SqliteDriver
+from graphagent.errors import UsageError
+
+T = TypeVar("T")
+
+
+class Driver(Protocol):
+    """Runs operations on a database. Operations come as functions that make them, so that they can be repeated."""
+
+    dialect: Dialect
+    shared: bool
+    """False if only this object can get at the database."""
+    remote: bool
+    """True if a write is waited for, False if it is done on the spot."""
+
+    async def open(self) -> None:
+        """Connect, create or migrate the tables. Raises CheckpointError."""
+        ...
+
+    async def read(self, make: Callable[[], Operation[T]]) -> T:
+        """Run an operation that only reads, in one snapshot. Raises LoadError."""
+        ...
+
+    async def write(self, make: Callable[[], Operation[T]]) -> T:
+        """Run an operation in one transaction. Raises SaveError."""
+        ...
+
+    async def append(self, grip: Grip, batch: Batch) -> None:
+        """`operations.append`, as fast as the database allows. Raises LeaseLost, SaveError."""
+        ...
+
+    async def migrate(self, dry_run: bool) -> MigrationReport:
+        """Bring the tables up to date, or see what that would do. Raises SchemaVersionError."""
+        ...
+
+    def thread_runner(self) -> Runner:
+        """A connection for the thread that calls."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections; harmless twice."""
+        ...
+
+
+def driver_for(url: str, sync: Sync, busy_timeout: float, migrate: bool, pool: PoolOptions) -> Driver:
+    """The driver for `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` (in memory), a path, or
+    `postgresql://user@host:port/database`. Raises UsageError.
+    """
+    if sync not in ("normal", "full", "group"):
+        raise UsageError(f"sync is {sync!r}; known: 'normal', 'full', 'group'")
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        return SqliteDriver(_path(url), sync, busy_timeout, migrate)
+    if scheme == "sqlite":
+        if rest and not rest.startswith("/"):
+            raise UsageError(f"'{url}' names a host; write 'sqlite:///{rest}' for the file '{rest}'")
+        return SqliteDriver(_path(rest[1:]), sync, busy_timeout, migrate)
+    if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
+        return _postgres(f"postgresql://{rest}", migrate, pool)
+    raise UsageError(f"'{url}' has the scheme '{scheme}'; known: 'sqlite', 'postgresql', 'postgresql+psycopg'")
+
+
+def _path(path: str) -> str:
+    return "" if path == ":memory:" else path
+
+
+def _postgres(url: str, migrate: bool, pool: PoolOptions) -> Driver:
+    from graphagent.checkpoint.sql.postgres import PostgresDriver
+
+    return PostgresDriver(url, migrate, pool)

@@ -1,0 +1,278 @@
+"""What the SQL stores do, as generators of statements, free of any connection.
+
+An operation yields `(sql, parameters)` and is sent the rows; its return value is the result. A driver runs it inside
+one transaction: SQLite inline or on a thread, PostgreSQL by awaiting. Nothing here knows which. SQL is written with `?`
+for parameters; what differs between the databases is in `Dialect`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from graphagent.checkpoint.lease import lease_lost, lineage_busy, no_such_row, row_exists
+from graphagent.checkpoint.record import EffectRow
+from graphagent.checkpoint.sql.owner import describe, is_dead
+from graphagent.checkpoint.sql.rows import COLUMNS, SOURCES, row_id
+
+T = TypeVar("T")
+Rows = list[tuple[Any, ...]]
+Operation = Generator[tuple[str, Sequence[Any]], Rows, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How the databases differ. `now` is the database's time in seconds since the epoch."""
+
+    now: str
+    greatest: str
+    share: str  # keeps others from changing a row until this transaction ends
+    exclusive: str  # keeps others from changing or share-locking it
+
+
+@dataclass(slots=True)
+class Keys:
+    """Integer keys of a lineage, as a lease remembers them: valid as long as its token is the current one."""
+
+    lineage: int
+    frames: dict[str, int] = field(default_factory=dict)
+    runs: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An application for a lease. `since` also tells this application from any other one."""
+
+    lineage: str
+    run_id: str
+    owner: str
+    ttl: float
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Grip:
+    """What a write checks: the lease's token, and whose it is."""
+
+    lineage: str
+    run_id: str
+    token: int
+    keys: Keys
+
+
+HELD = "SELECT 1 FROM ga_lineages WHERE id = ? AND token = ? AND owner IS NOT NULL"
+INSERT_ROW = (
+    f"INSERT INTO ga_rows (id, run, {', '.join(COLUMNS)}) SELECT {', '.join('?' * (len(COLUMNS) + 2))} "
+    f"WHERE EXISTS ({HELD})"
+)
+RELEASE = "UPDATE ga_lineages SET owner = NULL WHERE id = ? AND token = ?"
+FRAME = (
+    "SELECT f.id FROM ga_frames f JOIN ga_lineages l ON l.id = f.lineage WHERE l.name = ? AND f.namespace = ?"
+)
+CLOSE_STEP = (
+    "DELETE FROM ga_activations WHERE base = ? AND NOT EXISTS ("
+    f"SELECT 1 FROM ga_rows WHERE id > ? AND id <= ? AND source = {SOURCES.index('interrupt')} AND base = ?)"
+)
+
+
+def acquire(claim: Claim, dialect: Dialect) -> Operation[tuple[int, int]]:
+    """Take a lineage; returns its key and the token. Raises LineageBusy.
+
+    The token is the time in microseconds, or one more than the last: so it also grows over a deletion.
+    """
+    taken = yield (
+        "INSERT INTO ga_lineages (name, token, run_id, owner, since, expires, cancel) "
+        f"VALUES (?, ?, ?, ?, ?, {dialect.now} + ?, 0) ON CONFLICT (name) DO UPDATE SET "
+        f"token = {dialect.greatest}(ga_lineages.token + 1, excluded.token), run_id = excluded.run_id, "
+        "owner = excluded.owner, since = excluded.since, expires = excluded.expires, cancel = 0 "
+        f"WHERE ga_lineages.owner IS NULL OR ga_lineages.expires < {dialect.now} RETURNING id, token",
+        (claim.lineage, int(claim.since * 1e6), claim.run_id, claim.owner, claim.since, claim.ttl),
+    )
+    if taken:
+        return taken[0][0], taken[0][1]
+    held = yield (
+        f"SELECT id, token, run_id, owner, since FROM ga_lineages WHERE name = ?{dialect.exclusive}",
+        (claim.lineage,),
+    )
+    key, token, run_id, owner, since = held[0]
+    if (run_id, owner, since) == (claim.run_id, claim.owner, claim.since):
+        return key, token  # this very claim got through, only the reply was lost
+    if owner is not None and not is_dead(owner):
+        raise lineage_busy(claim.lineage, run_id, since, describe(owner))
+    taken = yield (
+        f"UPDATE ga_lineages SET token = {dialect.greatest}(token + 1, ?), run_id = ?, owner = ?, since = ?, "
+        f"expires = {dialect.now} + ?, cancel = 0 WHERE id = ? RETURNING id, token",
+        (int(claim.since * 1e6), claim.run_id, claim.owner, claim.since, claim.ttl, key),
+    )
+    return taken[0][0], taken[0][1]
+
+
+def release(grip: Grip) -> Operation[None]:
+    """Give a lineage back."""
+    yield RELEASE, (grip.keys.lineage, grip.token)
+
+
+def request_cancel(lineage: str, dialect: Dialect) -> Operation[bool]:
+    """Leave a request for the owner; False if there is no live one."""
+    held = yield (
+        f"UPDATE ga_lineages SET cancel = 1 WHERE name = ? AND owner IS NOT NULL AND expires >= {dialect.now} "
+        "RETURNING owner",
+        (lineage,),
+    )
+    return bool(held) and not is_dead(held[0][0])
+
+
+def require_held(grip: Grip, dialect: Dialect) -> Operation[None]:
+    """Raise LeaseLost unless the lease is the current one; it stays so until the transaction ends."""
+    held = yield HELD + dialect.share, (grip.keys.lineage, grip.token)
+    if not held:
+        raise lease_lost(grip.lineage, grip.run_id)
+
+
+def frame_key(grip: Grip, namespace: str) -> Operation[int]:
+    """The key of a frame, made if need be."""
+    if namespace in grip.keys.frames:
+        return grip.keys.frames[namespace]
+    key = (grip.keys.lineage, namespace)
+    found = yield "SELECT id FROM ga_frames WHERE lineage = ? AND namespace = ?", key
+    if not found:
+        found = yield (  # another task of this run may be making it as well
+            "INSERT INTO ga_frames (lineage, namespace) VALUES (?, ?) "
+            "ON CONFLICT (lineage, namespace) DO UPDATE SET namespace = excluded.namespace RETURNING id",
+            key,
+        )
+    return int(found[0][0])
+
+
+def run_key(grip: Grip, run: tuple[str, str]) -> Operation[int]:
+    """The key of a run id with a fingerprint, made if need be."""
+    if run in grip.keys.runs:
+        return grip.keys.runs[run]
+    key = (grip.keys.lineage, *run)
+    found = yield "SELECT id FROM ga_runs WHERE lineage = ? AND run_id = ? AND fingerprint = ?", key
+    if not found:
+        found = yield (
+            "INSERT INTO ga_runs (lineage, run_id, fingerprint) VALUES (?, ?, ?) "
+            "ON CONFLICT (lineage, run_id, fingerprint) DO UPDATE SET run_id = excluded.run_id RETURNING id",
+            key,
+        )
+    return int(found[0][0])
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Encoded rows of one frame: `rows` are (seq, run, columns)."""
+
+    namespace: str
+    rows: Sequence[tuple[int, tuple[str, str], tuple[Any, ...]]]
+    closes: int | None = None
+    release: bool = False
+
+
+def append(grip: Grip, batch: Batch, dialect: Dialect) -> Operation[tuple[int, dict[tuple[str, str], int]]]:
+    """Write rows; returns the keys of frame and runs, to be remembered once the transaction is committed.
+
+    A row that is there already with the same content is taken as written: that is how a retry after a lost reply
+    looks. Raises LeaseLost, SaveError.
+    """
+    frame = yield from frame_key(grip, batch.namespace)
+    if (yield from _is_written(frame, batch)):
+        return frame, {}
+    yield from require_held(grip, dialect)
+    runs: dict[tuple[str, str], int] = {}
+    for seq, run, columns in batch.rows:
+        if run not in runs:
+            runs[run] = yield from run_key(grip, run)
+        key = row_id(frame, seq)
+        if (yield "SELECT 1 FROM ga_rows WHERE id = ?", (key,)):
+            raise row_exists(grip.lineage, batch.namespace, seq)
+        yield INSERT_ROW, (key, runs[run], *columns, grip.keys.lineage, grip.token)
+    if batch.closes is not None:
+        yield CLOSE_STEP, close_parameters(frame, batch.closes)
+    if batch.release:
+        yield from release(grip)
+    return frame, runs
+
+
+def close_parameters(frame: int, base: int) -> tuple[int, int, int, int]:
+    """Parameters of CLOSE_STEP."""
+    return row_id(frame, base), row_id(frame, base), row_id(frame + 1, 0) - 1, base
+
+
+def _is_written(frame: int, batch: Batch) -> Operation[bool]:
+    for seq, run, columns in batch.rows:
+        found = yield (
+            f"SELECT s.run_id, s.fingerprint, {', '.join('r.' + name for name in COLUMNS)} FROM ga_rows r "
+            "JOIN ga_runs s ON s.id = r.run WHERE r.id = ?",
+            (row_id(frame, seq),),
+        )
+        if not found or tuple(found[0]) != (*run, *columns):
+            return False
+    return bool(batch.rows)
+
+
+def put_activations(
+    grip: Grip, namespace: str, base: int, done: Sequence[tuple[int, bytes]], dialect: Dialect
+) -> Operation[int]:
+    """Keep finished activations; returns the key of the frame."""
+    yield from require_held(grip, dialect)
+    frame = yield from frame_key(grip, namespace)
+    for position, body in done:
+        yield (
+            "INSERT INTO ga_activations (base, position, body) VALUES (?, ?, ?) "
+            "ON CONFLICT (base, position) DO UPDATE SET body = excluded.body",
+            (row_id(frame, base), position, body),
+        )
+    return frame
+
+
+def put_effect(
+    grip: Grip, namespace: str, effect: EffectRow, result: bytes | None, dialect: Dialect
+) -> Operation[int]:
+    """Claim an effect, or commit it; returns the key of the frame."""
+    yield from require_held(grip, dialect)
+    frame = yield from frame_key(grip, namespace)
+    yield (
+        "INSERT INTO ga_effects (base, position, name, ordinal, committed, result) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (base, position, name, ordinal) DO UPDATE SET "
+        "committed = excluded.committed, result = excluded.result",
+        (row_id(frame, effect.base), effect.position, effect.name, effect.ordinal, int(effect.committed), result),
+    )
+    return frame
+
+
+def pin(lineage: str, namespace: str, seq: int, pinned: bool) -> Operation[None]:
+    """Protect a row from `prune`, or no longer. Raises CheckpointNotFound."""
+    found = yield FRAME, (lineage, namespace)
+    key = row_id(found[0][0], seq) if found else 0
+    if not found or not (yield "SELECT 1 FROM ga_rows WHERE id = ?", (key,)):
+        raise no_such_row(lineage, namespace, seq)
+    if pinned:
+        yield "INSERT INTO ga_pins (id) VALUES (?) ON CONFLICT (id) DO NOTHING", (key,)
+    else:
+        yield "DELETE FROM ga_pins WHERE id = ?", (key,)
+
+
+def delete(lineage: str, dialect: Dialect) -> Operation[int]:
+    """Remove all of a lineage; returns the number of rows."""
+    found = yield f"SELECT id FROM ga_lineages WHERE name = ?{dialect.exclusive}", (lineage,)
+    if not found:
+        return 0
+    key = found[0][0]
+    rows = 0
+    for (frame,) in (yield "SELECT id FROM ga_frames WHERE lineage = ?", (key,)):
+        span = (row_id(frame, 0), row_id(frame + 1, 0) - 1)
+        rows += (yield "SELECT count(*) FROM ga_rows WHERE id BETWEEN ? AND ?", span)[0][0]
+        for table, column in (("rows", "id"), ("activations", "base"), ("effects", "base"), ("pins", "id")):
+            yield f"DELETE FROM ga_{table} WHERE {column} BETWEEN ? AND ?", span
+    for table in ("frames", "runs"):
+        yield f"DELETE FROM ga_{table} WHERE lineage = ?", (key,)
+    yield "DELETE FROM ga_lineages WHERE id = ?", (key,)
+    return rows
+
+
+def claim_now(lineage: str, run_id: str, owner: str, ttl: float) -> Claim:
+    """An application that begins now."""
+    return Claim(lineage, run_id, owner, ttl, time.time())

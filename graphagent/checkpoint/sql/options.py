@@ -1,0 +1,28 @@
+"""How a SQL store is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Sync = Literal["normal", "full", "group"]
+"""When a commit to SQLite is safe: `normal` survives a killed process, `full` and `group` also a loss of power."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """PostgreSQL connections.
+
+    At most `max_size` are open at once; whoever needs one more waits up to `timeout` seconds. A connection that was
+    idle for `max_idle` seconds, or is `max_lifetime` seconds old, is closed instead of used again; one that the server
+    ended is noticed before it is used. A statement cut off by a lost connection is repeated on a fresh one, `attempts`
+    times in all. `pooler`: the server is reached through a pooler that hands out connections per transaction
+    (PgBouncer's transaction mode), so no prepared statements are used.
+    """
+
+    max_size: int = 8
+    timeout: float = 30.0
+    max_idle: float = 120.0
+    max_lifetime: float = 3600.0
+    attempts: int = 3
+    pooler: bool = False

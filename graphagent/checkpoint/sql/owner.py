@@ -1,0 +1,85 @@
+"""Who owns a lease: a text that names one process for good, and whether that process is known to be dead."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+
+def owner_text(pid: int | None = None) -> str:
+    """This process (or the one with `pid` on this machine) as text.
+
+    It holds host name, boot id of the kernel, pid namespace, pid and start time of the process, so that neither a
+    reused pid nor the same pid in another container is taken for it. Where the system tells less (no `/proc`), those
+    parts are empty.
+    """
+    pid = os.getpid() if pid is None else pid
+    return json.dumps([*_machine(), pid, _start_time(pid) or ""])
+
+
+def is_dead(owner: str) -> bool:
+    """True if the owner is known to be dead: same kernel, same pid namespace, and no such process any more.
+
+    An owner elsewhere, or before a reboot, is not known to be dead: its lease runs out by itself.
+    """
+    *machine, pid, started = _parse(owner)
+    if machine != _machine() or not isinstance(pid, int):
+        return False
+    if started:
+        return bool(_start_time(pid) != started)
+    if os.name != "posix":
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def describe(owner: str) -> str:
+    """The owner in words, for messages."""
+    host, _, _, pid, _ = _parse(owner)
+    return f"process {pid} on host '{host}'"
+
+
+def _parse(owner: str) -> list[Any]:
+    try:
+        parts = json.loads(owner)
+    except ValueError:
+        parts = []
+    return parts if isinstance(parts, list) and len(parts) == 5 else ["unknown", "", "", None, ""]
+
+
+@lru_cache(maxsize=1)
+def _machine() -> list[str]:
+    return [socket.gethostname(), _text("/proc/sys/kernel/random/boot_id"), _pid_namespace()]
+
+
+def _pid_namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _start_time(pid: int) -> str | None:
+    """Clock ticks from boot to the start of a process, field 22 of `/proc/<pid>/stat` (proc(5)); None if it is gone.
+
+    A zombie counts as gone: it runs no code any more. Where there is no `/proc` the answer is None for every process.
+    """
+    stat = _text(f"/proc/{pid}/stat")
+    fields = stat.rpartition(")")[2].split()  # the name before ")" may itself hold blanks and parentheses
+    return None if not fields or fields[0] in "ZX" else fields[19]
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,242 @@
+"""The SQL checkpoint store: one front for SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from graphagent.checkpoint.lease import check_name
+from graphagent.checkpoint.plain_json import dumps
+from graphagent.checkpoint.record import ActivationRow, EffectRow, Header, Loaded, PruneReport, Retention, Row
+from graphagent.checkpoint.sql import operations, queries
+from graphagent.checkpoint.sql.driver import driver_for
+from graphagent.checkpoint.sql.heartbeat import Heartbeat
+from graphagent.checkpoint.sql.operations import Batch, Claim, Grip, Keys
+from graphagent.checkpoint.sql.options import PoolOptions, Sync
+from graphagent.checkpoint.sql.owner import owner_text
+from graphagent.checkpoint.sql.prune import prune_lineage
+from graphagent.checkpoint.sql.rows import (
+    COLUMNS,
+    decode_activation,
+    decode_row,
+    decoded_fields,
+    encode_activation,
+    encode_row,
+)
+from graphagent.checkpoint.sql.schema import MigrationReport
+from graphagent.checkpoint.store import Lease, PartCodec, Signal
+
+_DELTA = COLUMNS.index("delta")
+_FOR_EVER = 1e12  # seconds
+
+
+class SqlCheckpoints:
+    """Checkpoints in a SQLite file or a PostgreSQL database.
+
+    `url` is `sqlite:///relative.db`, `sqlite:////absolute.db`, a plain path, `sqlite://` (in memory) or
+    `postgresql://user@host:port/database`. `sync` says when a commit to SQLite is safe: `normal` survives a killed
+    process, `full` also a loss of power, `group` likewise with the steps of concurrent runs in one commit.
+    `cipher` encrypts secret values (see `graphagent.checkpoint.plans`). A lease that isn't renewed for `lease_ttl`
+    seconds is free. `busy_timeout`: seconds to wait for other processes that write the same SQLite file. `pool`:
+    connections to PostgreSQL. `auto_migrate`: bring older tables up to date when the store is opened.
+
+    The store opens itself on first use and sets up what it needs: tables, and for SQLite write-ahead logging and a
+    wait for busy writers. Raises UsageError for a url it can't read.
+    """
+
+    persistent = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        sync: Sync = "normal",
+        cipher: Any = None,
+        lease_ttl: float = 30.0,
+        busy_timeout: float = 10.0,
+        pool: PoolOptions | None = None,
+        auto_migrate: bool = True,
+    ) -> None:
+        self.url = url
+        self.cipher = cipher
+        self._driver = driver_for(url, sync, busy_timeout, auto_migrate, pool or PoolOptions())
+        self.remote = self._driver.remote  # writes are waited for, so a bound on the time of a save means something
+        self._dialect = self._driver.dialect
+        self._ttl = lease_ttl if self._driver.shared else _FOR_EVER
+        connect = self._driver.thread_runner if self._driver.shared else None
+        self._heartbeat = Heartbeat(connect, self._ttl, self._dialect)
+
+    async def migrate(self, *, dry_run: bool = False) -> MigrationReport:
+        """Bring the tables of an older release up to date, in place and in one transaction.
+
+        Opening the store does so by itself unless `auto_migrate` is False. A dry run does the same and rolls back;
+        other writers wait meanwhile. Raises SchemaVersionError for tables of a newer release.
+        """
+        return await self._driver.migrate(dry_run)
+
+    async def acquire(
+        self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None
+    ) -> Lease:
+        """Take the lineage for one run. Raises LineageBusy while another live owner holds it."""
+        check_name("lineage", lineage)
+        claim = Claim(lineage, run_id, owner_text(), self._ttl, time.time())
+        key, token = await self._driver.write(lambda: operations.acquire(claim, self._dialect))
+        lease = Lease(lineage, token, run_id, on_signal)
+        lease.extra["grip"] = Grip(lineage, run_id, token, Keys(key))
+        self._heartbeat.add(key, lease)
+        return lease
+
+    async def release(self, lease: Lease) -> None:
+        """Give the lineage back; harmless if it was lost."""
+        grip: Grip = lease.extra["grip"]
+        self._heartbeat.remove(grip.keys.lineage, lease)
+        await self._driver.write(lambda: operations.release(grip))
+
+    async def request_cancel(self, lineage: str) -> bool:
+        """Ask the owner, in whatever process, to cancel its run; False if nobody holds the lineage.
+
+        An owner in another process hears of it within a second.
+        """
+        asked = await self._driver.write(lambda: operations.request_cancel(lineage, self._dialect))
+        if asked:
+            self._heartbeat.signal(lineage, "cancel")
+        return asked
+
+    @staticmethod
+    def _grip(lease: Lease, namespace: str) -> Grip:
+        """What a write to a frame checks. Raises CheckpointError for a name that databases refuse."""
+        grip: Grip = lease.extra["grip"]
+        if namespace not in grip.keys.frames:
+            check_name("namespace", namespace)
+        return grip
+
+    async def append(
+        self,
+        lease: Lease,
+        namespace: str,
+        rows: Sequence[Row],
+        codec: PartCodec,
+        *,
+        closes: int | None = None,
+        release: bool = False,
+    ) -> int:
+        """Write rows of one frame in one transaction; returns the encoded bytes of values and patches.
+
+        That is what counts for the next snapshot; lists are never written again. Raises EncodeError, LeaseLost,
+        SaveError.
+        """
+        encoded = [(row.seq, (row.run_id, row.fingerprint), encode_row(row, codec)) for row in rows]
+        grip = self._grip(lease, namespace)
+        await self._driver.append(grip, Batch(namespace, encoded, closes, release))
+        if release:
+            self._heartbeat.remove(grip.keys.lineage, lease)
+        return sum(len(columns[_DELTA]) for _, _, columns in encoded if columns[_DELTA] is not None)
+
+    async def put_activations(
+        self, lease: Lease, namespace: str, base: int, done: Sequence[ActivationRow], codec: PartCodec
+    ) -> None:
+        """Keep finished activations of the open step that started from row `base`."""
+        grip = self._grip(lease, namespace)
+        bodies = [(row.position, encode_activation(row, codec)) for row in done]
+        grip.keys.frames[namespace] = await self._driver.write(
+            lambda: operations.put_activations(grip, namespace, base, bodies, self._dialect)
+        )
+
+    async def activations(
+        self, lineage: str, namespace: str, base: int, codec: PartCodec | None
+    ) -> dict[int, ActivationRow]:
+        """The kept activations of an open step, by position. Raises DecodeError."""
+        found = await self._driver.read(lambda: queries.activations(lineage, namespace, base))
+        return {position: decode_activation(position, body, codec) for position, body in found}
+
+    async def load(
+        self, lineage: str, namespace: str = "", seq: int | None = None, codec: PartCodec | None = None
+    ) -> Loaded | None:
+        """The newest row (or the one with `seq`) with its state; None if there is none. Raises DecodeError."""
+        found = await self._driver.read(lambda: queries.load(lineage, namespace, seq))
+        if found is None:
+            return None
+        return Loaded(
+            lineage=lineage,
+            namespace=namespace,
+            row=decode_row(found.seq, found.columns, codec),
+            values=decoded_fields({**found.values, **found.lists}, codec),
+            newest=found.newest,
+            delta_rows=found.delta_rows,
+            delta_size=found.delta_size,
+            snap_size=found.snap_size,
+        )
+
+    async def history(
+        self, lineage: str, namespace: str = "", *, limit: int | None = None, before: int | None = None
+    ) -> list[Header]:
+        """Headers, newest first; an unknown lineage has none. `before`: only rows with a smaller seq."""
+        return await self._driver.read(lambda: queries.history(lineage, namespace, limit, before))
+
+    async def namespaces(self, lineage: str) -> list[str]:
+        """The frames of a lineage that have rows, sorted; `""` is the root."""
+        return await self._driver.read(lambda: queries.namespaces(lineage))
+
+    async def lineages(self, *, prefix: str = "", limit: int | None = None) -> list[str]:
+        """Lineages that have rows, sorted by code points."""
+        return await self._driver.read(lambda: queries.lineages(prefix, limit))
+
+    async def effects(self, lineage: str, namespace: str, base: int) -> list[EffectRow]:
+        """The ledger of the activations that started from row `base`, by position, name and ordinal."""
+        return await self._driver.read(lambda: queries.effects(lineage, namespace, base))
+
+    async def claim_effect(self, lease: Lease, namespace: str, effect: EffectRow) -> None:
+        """Record that a side effect is about to begin; with `sync="normal"` a killed process can't undo that."""
+        check_name("effect", effect.name)
+        grip = self._grip(lease, namespace)
+        result = None if effect.result is None else dumps(effect.result)
+        grip.keys.frames[namespace] = await self._driver.write(
+            lambda: operations.put_effect(grip, namespace, effect, result, self._dialect)
+        )
+
+    async def commit_effect(self, lease: Lease, namespace: str, effect: EffectRow) -> None:
+        """Record the result of a claimed effect."""
+        await self.claim_effect(lease, namespace, effect)
+
+    async def pin(self, lineage: str, namespace: str, seq: int, pinned: bool = True) -> None:
+        """Protect a row from `prune`, or no longer. Raises CheckpointNotFound."""
+        await self._driver.write(lambda: operations.pin(lineage, namespace, seq, pinned))
+
+    async def prune(self, policy: Retention, *, lineage: str | None = None, dry_run: bool = False) -> PruneReport:
+        """Remove old rows of one or of all lineages, each in a transaction; every row that stays loads as before.
+
+        The report's bytes are net: snapshots that had to be written are taken off. The freed pages are used for new
+        rows; give them back to the file system with `VACUUM`.
+        """
+        rows = size = touched = 0
+        for name in [lineage] if lineage is not None else await self.lineages():
+            make = self._prune_maker(name, policy, dry_run)
+            removed, freed = await (self._driver.read(make) if dry_run else self._driver.write(make))
+            rows, size, touched = rows + removed, size + freed, touched + (removed > 0)
+        return PruneReport(rows=rows, bytes=size, lineages=touched)
+
+    def _prune_maker(
+        self, lineage: str, policy: Retention, dry_run: bool
+    ) -> Callable[[], operations.Operation[tuple[int, int]]]:
+        return lambda: prune_lineage(lineage, policy, dry_run, self._dialect)
+
+    async def delete(self, lineage: str) -> int:
+        """Remove all of a lineage: frames, activations, effects, lease. Returns the number of rows removed."""
+        removed = await self._driver.write(lambda: operations.delete(lineage, self._dialect))
+        self._heartbeat.signal(lineage, "lost")
+        return removed
+
+    async def aclose(self) -> None:
+        """Give held leases back, close connections and end helper threads; harmless twice."""
+        for lease in self._heartbeat.held():
+            await self.release(lease)
+        self._heartbeat.close()
+        await self._driver.aclose()
+
+    async def __aenter__(self) -> SqlCheckpoints:
+        await self._driver.open()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()

@@ -1,0 +1,114 @@
+"""The effect ledger behind `ctx.step`: claimed before, committed after with the result, replayed on a re-run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from graphagent.checkpoint.plans import Plan
+from graphagent.checkpoint.record import EffectRow
+from graphagent.errors import EffectUnknown, EncodeError
+
+if TYPE_CHECKING:
+    from graphagent.engine.frame import Frame, Origin
+
+
+@dataclass(slots=True)
+class Claim:
+    """One effect in the ledger. `open`: it has to be carried out; `unknown`: it was begun before, outcome unknown.
+
+    `result`: what it came back with, once it is not open any more.
+    """
+
+    name: str
+    ordinal: int
+    plan: Plan
+    open: bool = True
+    unknown: bool = False
+    result: Any = None
+
+
+class Ledger:
+    """The effects of one activation. Ordinals count the calls under one name, so loops inside a node are told apart."""
+
+    __slots__ = ("_counts", "_frame", "_known", "_origin")
+
+    def __init__(self, frame: Frame, origin: Origin) -> None:
+        self._frame = frame
+        self._origin = origin
+        self._counts: dict[str, int] = {}
+        self._known: dict[tuple[str, int], EffectRow] | None = None
+
+    def restart(self) -> None:
+        """A new attempt begins: its calls meet the effects of the attempts before it."""
+        self._counts.clear()
+
+    async def claim(self, name: str, key: str, plan: Plan, *, may_repeat: bool) -> Claim:
+        """The next effect called `name`: its committed result, or the claim to carry it out.
+
+        `key` is the idempotency key, for the message. An effect that was begun and never committed, whether the
+        process died or the call raised, may have happened: it is given out again only if the caller can deal with
+        that (`may_repeat`). Raises EffectUnknown otherwise.
+        """
+        ordinal = self._counts.get(name, 0)
+        self._counts[name] = ordinal + 1
+        row = (await self._load()).get((name, ordinal))
+        if row is not None and row.committed:
+            return Claim(name, ordinal, plan, open=False, result=_replayed(row, plan))
+        if row is not None and not may_repeat:
+            raise EffectUnknown(
+                f"the effect '{name}' of node '{self._origin.node}' was begun and its outcome was never recorded "
+                f"(idempotency key {key}); look at the other system, then pass reconcile=... to ctx.step, say "
+                f"idempotent=True if repeating it does no harm, or edit the state past this node",
+                name=name,
+                key=key,
+            )
+        if row is None:
+            await self._write(EffectRow(self._origin.base, self._origin.position, name, ordinal, committed=False))
+        return Claim(name, ordinal, plan, unknown=row is not None)
+
+    async def commit(self, claim: Claim, result: Any) -> None:
+        """Record that the effect happened, and its result. Raises EncodeError for a result that can't be stored."""
+        kept, problem = _kept(result, claim)
+        origin = self._origin
+        with anyio.CancelScope(shield=True):  # what was done is recorded, also when the run is being cancelled
+            await self._write(
+                EffectRow(origin.base, origin.position, claim.name, claim.ordinal, committed=True, result=kept)
+            )
+        if problem is not None:
+            raise problem
+        claim.open, claim.result = False, result
+
+    async def _load(self) -> dict[tuple[str, int], EffectRow]:
+        if self._known is None:
+            frame, origin = self._frame, self._origin
+            rows = [] if frame.store is None else await frame.store.effects(
+                frame.lineage, frame.namespace, origin.base
+            )
+            self._known = {(row.name, row.ordinal): row for row in rows if row.position == origin.position}
+        return self._known
+
+    async def _write(self, row: EffectRow) -> None:
+        frame = self._frame
+        if frame.store is not None:
+            write = frame.store.commit_effect if row.committed else frame.store.claim_effect
+            await write(await frame.tree.writer(), frame.namespace, row)
+        (await self._load())[row.name, row.ordinal] = row
+
+
+def _kept(result: Any, claim: Claim) -> tuple[Any, EncodeError | None]:
+    """The result as it is stored. One that can't be stored still commits the effect, which did happen."""
+    try:
+        return {"value": claim.plan.encode(result, f"the result of step '{claim.name}'")}, None
+    except EncodeError as error:
+        return {"lost": str(error)}, error
+
+
+def _replayed(row: EffectRow, plan: Plan) -> Any:
+    if "lost" in row.result:
+        raise EncodeError(
+            f"step '{row.name}' was done, but its result was not kept: {row.result['lost']}", path=row.name
+        )
+    return plan.decode(row.result["value"], f"the result of step '{row.name}'")

@@ -1,0 +1,166 @@
+"""The state of one run of one graph: what the loop reads and changes, for the root and for every child alike."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from graphagent.checkpoint.record import Question
+from graphagent.checkpoint.store import CheckpointStore, Lease
+from graphagent.clock import Clock
+from graphagent.engine.hooks import NodeCallbacks
+from graphagent.engine.limits import Limits, Meter
+from graphagent.engine.outcome import Outcome
+from graphagent.engine.state_codec import StateCodec
+from graphagent.graph.compiled import CompiledGraph
+from graphagent.graph.marking import Activation, Marking, text_of
+from graphagent.graph.policies import RetryPolicy
+
+if TYPE_CHECKING:
+    from graphagent.engine.attempt import NodeCall
+    from graphagent.engine.stream import Emitter
+
+Mode = Literal["superstep", "eager"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What an executor has made ready for one graph; children have their own, made from their parent's."""
+
+    graph: CompiledGraph
+    engine: Mode
+    limits: Limits
+    clock: Clock
+    codec: StateCodec
+    calls: tuple[NodeCall, ...]
+    callbacks: tuple[NodeCallbacks, ...]
+    default_retry: tuple[RetryPolicy, ...]
+    cancel_on_failure: bool
+    save_each_step: bool  # durability "step"
+    debug: bool
+
+
+class Origin(NamedTuple):
+    """Identity of an activation across a re-run: the row it started from, its place there, its visit (step)."""
+
+    base: int
+    position: int
+    visit: int
+    node: str
+
+
+@dataclass(slots=True)
+class Tree:
+    """What a root run and its child graphs share."""
+
+    lineage: str
+    run_id: str
+    meter: Meter
+    context: Any = None
+    store: CheckpointStore | None = None
+    lease: Lease | None = None
+    emitter: Emitter | None = None
+    warnings: list[str] = field(default_factory=list)
+    stop: str | None = None  # "pause" (graceful), "forced" or "cancel": seen between steps
+    cancelled: bool = False
+    lost: bool = False  # the lease was taken over
+    durable: bool = True  # False: the store only parks an interrupted run inside this process
+    released: bool = False
+
+    async def writer(self) -> Lease:
+        """The right to write the lineage, taken at the first write where it wasn't at the start."""
+        if self.lease is None:
+            assert self.store is not None
+            self.lease = await self.store.acquire(self.lineage, self.run_id)
+        return self.lease
+
+
+@dataclass(slots=True)
+class Frame:
+    """One graph's run. `seq` counts rows as if each step wrote one; `head` is the newest row that was written."""
+
+    setup: Setup
+    tree: Tree
+    namespace: str
+    marking: Marking
+    values: dict[str, Any]
+    store: CheckpointStore | None
+    seq: int = -1
+    head: int | None = None
+    base: int = 0
+    step: int = 0  # over the lineage
+    steps: int = 0  # of this run
+    step_bound: int = 1000  # steps before the limit cuts in; one less than the limit if a landing node wants the last
+    snap: int = 0
+    root: int = 0
+    delta_rows: int = 0
+    delta_size: int = 0
+    snap_size: int = 0
+    fresh: bool = True  # the next row begins a history of its own
+    saved: dict[str, Any] | None = None  # the values at the newest row, if steps are not saved one by one
+    unsaved_nodes: list[str] = field(default_factory=list)
+    held: dict[int, Outcome] = field(default_factory=dict)
+    kept: set[int] = field(default_factory=set)  # positions whose result is stored
+    questions: tuple[Question, ...] = ()
+    passed: frozenset[int] = frozenset()  # positions whose breakpoint a resume has passed
+    origins: list[Origin] | None = None  # of the frontier; None: all started from row `base`
+    resuming: bool = False  # no step has been taken since the frame was loaded
+    landed: bool = False
+    ended: bool = False  # the newest row is an end row
+    recent: deque[tuple[str, ...]] = field(default_factory=lambda: deque(maxlen=24))  # nodes of the last steps
+
+    @property
+    def graph(self) -> CompiledGraph:
+        """The graph that runs."""
+        return self.setup.graph
+
+    @property
+    def lineage(self) -> str:
+        """The lineage of the root run."""
+        return self.tree.lineage
+
+    @property
+    def store_persists(self) -> bool:
+        """True if rows are encoded, so that their sizes say when a snapshot pays."""
+        return self.store is not None and self.store.persistent
+
+    def origin(self, position: int) -> Origin:
+        """The identity of the activation at a place of the frontier."""
+        if self.origins is not None:
+            return self.origins[position]
+        node = self.graph.names[self.marking.frontier[position].node]
+        return Origin(self.base, position, self.step + 1, node)
+
+    def activation_id(self, position: int) -> str:
+        """`<branch>/<node>#<visit>`, with `~k` for the k-th of equal ones."""
+        frontier = self.marking.frontier
+        activation = frontier[position]
+        text = activation_text(self.graph, activation, self.origin(position).visit)
+        if len(frontier) == 1:
+            return text
+        same = [
+            i for i, other in enumerate(frontier)
+            if other.node == activation.node and other.branch == activation.branch
+        ]
+        return text if same[0] == position else f"{text}~{same.index(position)}"
+
+    def given(self, activation: Activation) -> dict[str, Any]:
+        """The values that an activation sees: the state, with its overlay on top."""
+        return self.values if activation.overlay is None else {**self.values, **activation.overlay}
+
+
+def activation_text(graph: CompiledGraph, activation: Activation, visit: int) -> str:
+    """Branch, node and visit of an activation as text."""
+    name = f"{graph.names[activation.node]}#{visit}"
+    return f"{text_of(activation.branch)}/{name}" if activation.branch else name
+
+
+def child_namespace(frame: Frame, position: int) -> str:
+    """The namespace of the child graph that an activation runs: the path of the activation and the row it started
+    from, so that a child that runs twice, or once more after a fork, never meets its own earlier run."""
+    origin = frame.origin(position)
+    activation = frame.marking.frontier[position]
+    path = f"{text_of(activation.branch)}/" if activation.branch else ""
+    own = f"{path}{origin.node}@{origin.base}.{origin.position}"
+    return f"{frame.namespace}/{own}" if frame.namespace else own

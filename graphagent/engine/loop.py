@@ -1,0 +1,68 @@
+"""The superstep engine: plan -> execute -> merge -> checkpoint -> event, until nothing is left to run."""
+
+from __future__ import annotations
+
+from graphagent.engine.endings import end, unstorable
+from graphagent.engine.execute import execute
+from graphagent.engine.frame import Frame
+from graphagent.engine.outcome import Outcome
+from graphagent.engine.persist import save_step
+from graphagent.engine.plan import Stop, breaks_after, natural_end, plan
+from graphagent.engine.step import Result, settle
+from graphagent.engine.stream import places_of
+from graphagent.errors import EncodeError, NodeTimeout
+
+
+async def run_supersteps(frame: Frame) -> Stop:
+    """Run a frame until it ends, for whatever reason; what it did is in the frame and in the store."""
+    emitter = frame.tree.emitter
+    while True:
+        step = plan(frame)
+        if isinstance(step, Stop):
+            return await end(frame, step)
+        if emitter is not None:
+            await emitter.step_begins(frame, step)
+
+        try:
+            await execute(frame, step.todo)
+        except NodeTimeout as error:
+            return await end(frame, Stop("failed", str(error), error=error))
+
+        result = await settle(frame, step)
+        if isinstance(result, Stop):
+            return await end(frame, result)
+
+        over = not result.marking.frontier and natural_end(frame.graph, result.marking).kind == "completed"
+        breaks = breaks_after(frame, result.merged.state) if frame.graph.after else ()
+        try:
+            await save_step(
+                frame, result.merged, result.marking, step.nodes, note=result.note, end=over and not breaks
+            )
+        except EncodeError as error:
+            return await end(frame, unstorable(frame, error))
+
+        places = places_of(frame) if emitter is not None else {}
+        outcomes = advance(frame, result, step.nodes)
+        if emitter is not None:
+            await emitter.step_ended(frame, step, result, outcomes, places)
+        if breaks:
+            return await end(frame, Stop("asked", "breakpoint", breaks))
+
+
+def advance(frame: Frame, result: Result, nodes: tuple[str, ...]) -> dict[int, Outcome]:
+    """Make the result of a step the frame's own; returns the outcomes it was made of."""
+    frame.values = result.merged.state
+    frame.marking = result.marking
+    frame.base = frame.seq
+    frame.step += 1
+    frame.steps += 1
+    frame.tree.meter.usage.steps += 1
+    frame.recent.append(nodes)
+    frame.resuming = False
+    if frame.passed:
+        frame.passed = frozenset()
+    outcomes, frame.held = frame.held, {}
+    if frame.questions or frame.kept:
+        frame.questions = ()
+        frame.kept = set()
+    return outcomes

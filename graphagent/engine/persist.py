@@ -1,0 +1,275 @@
+"""What the loop writes: rows with what a step changed, finished activations of an open step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import anyio
+
+from graphagent.checkpoint.record import ActivationRow, ListDelta, Question, Row, Source
+from graphagent.engine.frame import Frame
+from graphagent.engine.marking_codec import encode_marking, overlays_of
+from graphagent.engine.merge import Merged, delta_between
+from graphagent.engine.outcome import failed, to_row
+from graphagent.errors import CheckpointError, EncodeError, SaveError
+from graphagent.graph.marking import Marking
+
+SNAPSHOT_AFTER = 128
+"""Rows after which a snapshot is written, however small their deltas were."""
+
+
+async def save_step(
+    frame: Frame,
+    merged: Merged,
+    marking: Marking,
+    nodes: tuple[str, ...],
+    *,
+    note: Any = None,
+    end: bool = False,
+    closes: int | None = None,
+) -> None:
+    """The row of a finished step; the last one also writes the `end` row, in the same transaction.
+
+    `closes`: the row that the step started from, if it isn't the frame's base.
+    """
+    closes = frame.base if closes is None else closes
+    frame.seq += 1
+    if not frame.setup.save_each_step and not end:
+        frame.unsaved_nodes.extend(nodes)
+        return
+    if frame.store is None or not frame.tree.durable:
+        return
+    if not frame.setup.save_each_step:
+        nodes = (*frame.unsaved_nodes, *nodes)
+        merged = _since_saved(frame, merged)
+    row = _row(frame, "step", frame.step + 1, marking, merged, nodes, base=frame.seq, note=note)
+    rows = [row]
+    if end:
+        frame.seq += 1
+        rows.append(_bare(frame, row, "end"))
+    await _append(frame, rows, state=merged.state, closes=closes, release=end and not frame.namespace)
+
+
+async def save_state(
+    frame: Frame,
+    source: Source,
+    merged: Merged,
+    *,
+    note: Any = None,
+    questions: Sequence[Question] = (),
+    pointer: int | None = None,
+) -> None:
+    """A row that is no step: the input of a turn, an edit, a fork. Activations start from it.
+
+    `pointer`: the row that an edit or fork goes on from, whose lists it takes over.
+    """
+    frame.seq += 1
+    if frame.store is None or (source == "input" and not frame.setup.save_each_step):
+        frame.base = frame.seq
+        return
+    row = _row(frame, source, frame.step, frame.marking, merged, (), base=frame.seq, note=note, questions=questions)
+    if pointer is not None:
+        row.lists, row.pointer = merged.lists, pointer
+    await _append(frame, [row])
+    frame.base = frame.seq
+
+
+async def save_stop(frame: Frame, source: Source, *, note: Any = None, release: bool = False) -> None:
+    """An interrupt or error row: the frontier stays, what finished in the open step is kept beside it."""
+    if frame.store is None:
+        return
+    await keep(frame, [position for position in frame.held if position not in frame.kept])
+    merged = Merged(frame.values)
+    nodes: tuple[str, ...] = ()
+    if not frame.setup.save_each_step:
+        merged, nodes = _since_saved(frame, merged), tuple(frame.unsaved_nodes)
+    frame.seq += 1
+    row = _row(
+        frame, source, frame.step, frame.marking, merged, nodes, base=frame.base, note=note, questions=frame.questions
+    )
+    await _append(frame, [row], release=release)
+
+
+async def save_end(frame: Frame) -> None:
+    """The end row of a run that had nothing left to run when it began; every other end row goes with its step."""
+    if frame.store is None or not frame.tree.durable or frame.ended:
+        return
+    await save_rest(frame)
+    frame.seq += 1
+    row = _row(frame, "end", frame.step, frame.marking, Merged(frame.values), (), base=frame.seq)
+    await _append(frame, [row], release=not frame.namespace)
+
+
+async def save_rest(frame: Frame) -> None:
+    """With durability `exit`: the steps that no row was written for yet, at whatever end the run came to."""
+    if frame.setup.save_each_step or frame.store is None or not frame.tree.durable or frame.head == frame.seq:
+        return
+    merged, nodes = _since_saved(frame, Merged(frame.values)), tuple(frame.unsaved_nodes)
+    row = _row(frame, "step", frame.step, frame.marking, merged, nodes, base=frame.base)
+    await _append(frame, [row])
+
+
+async def keep(frame: Frame, positions: Iterable[int]) -> None:
+    """Store finished activations of the open step. One whose result can't be stored becomes a failure."""
+    if frame.store is None:
+        return
+    by_base: dict[int, list[ActivationRow]] = {}
+    for position in positions:
+        outcome = frame.held[position]
+        if outcome.done:
+            origin = frame.origin(position)
+            row = to_row(frame.graph, origin.position, frame.marking.frontier[position].node, outcome)
+            by_base.setdefault(origin.base, []).append(row)
+            frame.kept.add(position)
+    for base, rows in by_base.items():
+        try:
+            await frame.store.put_activations(await frame.tree.writer(), frame.namespace, base, rows, frame.setup.codec)
+        except EncodeError:
+            await _keep_singly(frame, base, rows)
+
+
+async def _keep_singly(frame: Frame, base: int, rows: list[ActivationRow]) -> None:
+    assert frame.store is not None
+    place = {(frame.origin(p).base, frame.origin(p).position): p for p in frame.held}
+    for row in rows:
+        try:
+            await frame.store.put_activations(await frame.tree.writer(), frame.namespace, base, [row], frame.setup.codec)
+        except EncodeError as error:
+            frame.held[place[base, row.position]] = failed(named_encode_error(error, row.node))
+            frame.kept.discard(place[base, row.position])
+
+
+def named_encode_error(error: EncodeError, node: str) -> EncodeError:
+    """The error with the node that wrote the value."""
+    named = EncodeError(f"node '{node}' wrote a value that can't be stored: {error}", path=error.path, field=error.field)
+    named.__cause__ = error
+    return named
+
+
+def _since_saved(frame: Frame, merged: Merged) -> Merged:
+    return delta_between(frame.graph.schema, frame.saved or {}, merged.state)
+
+
+def _row(
+    frame: Frame,
+    source: Source,
+    step: int,
+    marking: Marking,
+    merged: Merged,
+    nodes: tuple[str, ...],
+    *,
+    base: int,
+    note: Any = None,
+    questions: Sequence[Question] = (),
+) -> Row:
+    seq = frame.seq
+    values, patches, lists = merged.values, merged.patches, merged.lists
+    if frame.fresh:
+        values, patches = _full(frame, merged.state), {}
+        lists = _full_lists(frame, merged.state)
+        frame.snap = frame.root = seq
+    elif frame.delta_rows >= SNAPSHOT_AFTER or (frame.delta_size > frame.snap_size and frame.store_persists):
+        values, patches = _full(frame, merged.state), {}
+        frame.snap = seq
+    plain = encode_marking(frame.graph, marking)
+    if frame.origins is not None:
+        plain = {"m": plain, "o": [[o.base, o.position, o.visit] for o in frame.origins]}
+    return Row(
+        seq,
+        frame.head,
+        source,
+        step,
+        base,
+        frame.snap,
+        frame.root,
+        plain,
+        None,
+        nodes,
+        values,
+        patches,
+        lists,
+        overlays_of(marking) if type(plain) is not str else {},
+        tuple(questions),
+        note,
+        frame.tree.run_id,
+        frame.graph.fingerprint,
+        frame.setup.clock.now(),
+    )
+
+
+def _bare(frame: Frame, before: Row, source: Source) -> Row:
+    """A row right behind another, with nothing changed."""
+    return Row(
+        frame.seq, before.seq, source, before.step, frame.seq, frame.snap, frame.root, before.marking,
+        run_id=before.run_id, fingerprint=before.fingerprint, created_at=before.created_at,
+    )
+
+
+def _full(frame: Frame, state: dict[str, Any]) -> dict[str, Any]:
+    fields = frame.graph.schema.fields
+    return {k: v for k, v in state.items() if not fields[k].transient and fields[k].form != "list"}
+
+
+def _full_lists(frame: Frame, state: dict[str, Any]) -> dict[str, ListDelta]:
+    fields = frame.graph.schema.fields
+    return {
+        k: ListDelta(sorted(v, key=repr) if isinstance(v, set | frozenset) else list(v))
+        for k, v in state.items()
+        if not fields[k].transient and fields[k].form == "list"
+    }
+
+
+async def _append(
+    frame: Frame, rows: list[Row], *, state: dict[str, Any] | None = None, closes: int | None = None, release: bool = False
+) -> None:
+    store = frame.store
+    assert store is not None
+    wide = len(frame.marking.frontier) > 1 or frame.kept
+    try:
+        size = await _bounded(
+            frame,
+            store.append(
+                await frame.tree.writer(), frame.namespace, rows, frame.setup.codec, closes=closes if wide else None, release=release
+            ),
+        )
+    except CheckpointError:
+        frame.seq -= len(rows)
+        raise
+    except Exception as error:
+        frame.seq -= len(rows)
+        raise SaveError(
+            f"checkpoint {rows[0].seq} of lineage '{frame.lineage}' could not be written: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    row = rows[0]
+    if row.snap == row.seq:
+        frame.delta_rows, frame.delta_size, frame.snap_size = 0, 0, size
+    else:
+        frame.delta_rows += 1
+        frame.delta_size += size
+    frame.fresh = False
+    frame.ended = rows[-1].source == "end"
+    frame.tree.released = frame.tree.released or release
+    frame.head = rows[-1].seq
+    if frame.tree.emitter is not None:
+        await frame.tree.emitter.checkpoint(frame, rows)
+    if not frame.setup.save_each_step:
+        frame.saved = frame.values if state is None else state
+        frame.unsaved_nodes.clear()
+
+
+async def _bounded(frame: Frame, write: Any) -> int:
+    """The write, within the time a save may take where the store can be waited for."""
+    timeout = frame.setup.limits.save_timeout
+    if timeout is None or not getattr(frame.store, "remote", False):
+        size: int = await write
+        return size
+    try:
+        with anyio.fail_after(timeout):
+            size = await write
+            return size
+    except TimeoutError as error:
+        raise SaveError(
+            f"a checkpoint of lineage '{frame.lineage}' was not written within {timeout} s (limits.save_timeout)"
+        ) from error

@@ -1,0 +1,142 @@
+"""What comes next: a step, or a reason to stop. Pure: nothing is awaited, read from a clock or written here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from graphagent.checkpoint.record import Question
+from graphagent.engine.frame import Frame
+from graphagent.engine.questions import pending, question_id
+from graphagent.graph.compiled import CompiledGraph
+from graphagent.graph.marking import Marking
+from graphagent.graph.transitions import starving
+
+
+class Step(NamedTuple):
+    """Positions of the frontier that run now; the others have finished or wait for an answer. `nodes` of all."""
+
+    todo: tuple[int, ...]
+    nodes: tuple[str, ...]
+
+
+class Stop(NamedTuple):
+    """Why the loop ends. `kind`: `completed`, `stalled`, `cancelled`, `limit`, `asked` or `failed`."""
+
+    kind: Literal["completed", "stalled", "cancelled", "limit", "asked", "failed"]
+    reason: str = ""
+    questions: tuple[Question, ...] = ()
+    error: Exception | None = None
+
+
+def plan(frame: Frame, running: frozenset[int] = frozenset()) -> Step | Stop:
+    """The next step of the frame, in graph order, or why there is none. `running`: positions that have started."""
+    frontier = frame.marking.frontier
+    if not frontier:
+        return natural_end(frame.graph, frame.marking)
+    tree = frame.tree
+    if tree.stop is not None:
+        return Stop("cancelled", "cancelled") if tree.stop == "cancel" else Stop("asked", "pause", (pause_question(frame),))
+    if frame.steps >= frame.step_bound:
+        return Stop("limit", _steps_reason(frame))
+    if tree.meter.budget is not None and (bound := tree.meter.exceeded()) is not None:
+        return Stop("limit", f"budget: {bound}")
+    if frame.graph.before and (asked := _before(frame, running)):
+        return Stop("asked", "breakpoint", asked)
+    names = frame.graph.names
+    if len(frontier) == 1 and not frame.held and not frame.questions:
+        return Step((0,), (names[frontier[0].node],))
+    moved = {question.position for question in frame.questions if question.answered and question.frame is not None}
+    waiting = {question.position for question in pending(frame.questions)} - moved
+    todo = tuple(i for i in range(len(frontier)) if i not in frame.held and i not in waiting)
+    if not todo and waiting:
+        return Stop("asked", "unanswered")
+    return Step(todo, tuple(names[activation.node] for activation in frontier))
+
+
+def natural_end(graph: CompiledGraph, marking: Marking) -> Stop:
+    """How a run ends that has nothing left to run: completed, or stalled with the reason."""
+    if any(marking.joins):
+        starved = starving(graph, marking)
+        if starved:
+            return Stop("stalled", "; ".join(map(str, starved)))
+    if graph.names_end and not marking.ended:
+        return Stop("stalled", "end_not_reached: the graph names END, nothing is left to run, and END was not reached")
+    return Stop("completed", "completed")
+
+
+
+def _steps_reason(frame: Frame) -> str:
+    limit = frame.setup.limits.max_steps
+    names = ", ".join(f"'{frame.graph.names[a.node]}'" for a in frame.marking.frontier[:5])
+    where = f" in child '{frame.namespace}'" if frame.namespace else ""
+    cycle = _cycle(frame)
+    looping = f"; it went round {' -> '.join(map(repr, cycle))}" if cycle else ""
+    return f"steps: {limit} steps are done{where} and {names} would be next{looping}; raise Limits(max_steps=...)"
+
+
+def _cycle(frame: Frame) -> list[str]:
+    """The shortest cycle that the last steps repeated, if there is one."""
+    recent = [nodes for nodes in frame.recent if len(nodes) == 1]
+    if len(recent) < len(frame.recent):
+        return []
+    trail = [nodes[0] for nodes in recent]
+    for size in range(1, len(trail) // 2 + 1):
+        if trail[-size:] == trail[-2 * size : -size]:
+            return trail[-size:]
+    return []
+
+
+def _hits(
+    points: Mapping[int, bool | Callable[[Any], bool]], frame: Frame, state: dict[str, Any]
+) -> list[tuple[int, int]]:
+    """(position, node) of frontier activations whose breakpoint is set and whose condition holds."""
+    found = []
+    for position, activation in enumerate(frame.marking.frontier):
+        condition = points.get(activation.node, False)
+        if condition is True or (callable(condition) and condition(frame.graph.schema.view(state))):
+            found.append((position, activation.node))
+    return found
+
+
+def _before(frame: Frame, running: frozenset[int]) -> tuple[Question, ...]:
+    started = running | frame.passed | frame.held.keys()
+    hits = [(p, n) for p, n in _hits(frame.graph.before, frame, frame.values) if p not in started]
+    return _breaks(frame, hits, "before")
+
+
+def breaks_after(frame: Frame, state: dict[str, Any], only: int | None = None) -> tuple[Question, ...]:
+    """The breakpoints after the step that has just run (or after one activation of it); judged on the new state."""
+    hits = _hits(frame.graph.after, frame, state)
+    return _breaks(frame, [hit for hit in hits if only is None or hit[0] == only], "after")
+
+
+def _breaks(frame: Frame, hits: list[tuple[int, int]], kind: str) -> tuple[Question, ...]:
+    names = frame.graph.names
+    active = [names[activation.node] for activation in frame.marking.frontier]
+    return tuple(
+        Question(
+            id=question_id(frame.namespace, frame.activation_id(position), 0) + f"-{kind}",
+            key=f"{kind}:{names[node]}",
+            node=names[node],
+            position=position,
+            ordinal=0,
+            prompt={"phase": kind, "nodes": [names[n] for _, n in hits], "active": active},
+            kind=kind,
+        )
+        for position, node in hits
+    )
+
+
+def pause_question(frame: Frame) -> Question:
+    """What a paused run waits with; it only wants a resume."""
+    forced = frame.tree.stop == "forced"
+    return Question(
+        id=question_id(frame.namespace, "pause", frame.step + 1),
+        key="pause",
+        node="",
+        position=-1,
+        ordinal=0,
+        prompt={"forced": forced},
+        kind="pause",
+    )

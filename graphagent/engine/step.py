@@ -1,0 +1,116 @@
+"""From the outcomes of a step to the state and the marking after it: reducers, then routers, then the transition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from graphagent.engine.frame import Frame
+from graphagent.engine.merge import Merged, merge_writes
+from graphagent.engine.outcome import Outcome
+from graphagent.engine.plan import Step, Stop
+from graphagent.errors import GraphAgentError, RouteError, StepFailed
+from graphagent.graph.marking import Completion, Marking
+from graphagent.graph.routes import Route, resolve
+from graphagent.graph.transitions import fire
+
+
+class Result(NamedTuple):
+    """A step that can be written: what changed, and where the run stands then. `note` has decisions to replay."""
+
+    merged: Merged
+    marking: Marking
+    note: Any = None
+
+
+async def settle(frame: Frame, step: Step) -> Result | Stop:
+    """The result of a step whose activations have all ended well, or why it has none.
+
+    Nothing is changed: results of a step that has none are held, and a resume goes on from them.
+    """
+    held = frame.held
+    frontier = frame.marking.frontier
+    if len(held) < len(frontier):
+        return _unfinished(frame)
+    try:
+        if len(frontier) == 1:
+            outcome = held[0]
+            if outcome.failure is not None or outcome.asked or outcome.limit is not None:
+                return _unfinished(frame)
+            merged = merge_writes(frame.graph.schema, frame.values, ((step.nodes[0], outcome.update),))
+            completions = [await completion(frame, 0, outcome, merged.state)]
+        else:
+            outcomes = [held[position] for position in range(len(frontier))]
+            if not all(outcome.done for outcome in outcomes):
+                return _unfinished(frame)
+            writes = [(step.nodes[i], outcome.update) for i, outcome in enumerate(outcomes)]
+            merged = merge_writes(frame.graph.schema, frame.values, writes)
+            completions = [await completion(frame, i, outcome, merged.state) for i, outcome in enumerate(outcomes)]
+    except GraphAgentError as error:
+        return Stop("failed", str(error), error=error)
+    return Result(merged, fire(frame.graph, frame.marking, completions), _decisions(frame, completions))
+
+
+async def settle_one(frame: Frame, position: int, outcome: Outcome) -> Result | Stop:
+    """The result of one activation that ended well, on its own: how the eager engine goes on."""
+    node = frame.graph.names[frame.marking.frontier[position].node]
+    try:
+        merged = merge_writes(frame.graph.schema, frame.values, ((node, outcome.update),))
+        completions = [await completion(frame, position, outcome, merged.state)]
+    except GraphAgentError as error:
+        return Stop("failed", str(error), error=error)
+    return Result(merged, fire(frame.graph, frame.marking, completions), _decisions(frame, completions))
+
+
+async def completion(frame: Frame, position: int, outcome: Outcome, state: dict[str, Any]) -> Completion:
+    """What a finished activation chose; its routers see the merged state, without overlay."""
+    origin = None
+    if frame.origins is not None or len(frame.marking.frontier) > 1 or frame.marking.joins:
+        origin = frame.activation_id(position) if frame.tree.durable else None
+    if outcome.goto is not None or outcome.sends is not None:
+        return Completion(position, (), outcome.goto, outcome.sends, origin, outcome.error)
+    routers = frame.graph.routers[frame.marking.frontier[position].node]
+    if not routers:
+        return Completion(position, (), None, None, origin)
+    view = frame.graph.schema.view(state)
+    if len(routers) == 1:
+        return Completion(position, await _route(frame, routers[0], view), None, None, origin)
+    chosen = [target for route in routers for target in await _route(frame, route, view)]
+    return Completion(position, tuple(dict.fromkeys(chosen)), None, None, origin)
+
+
+async def _route(frame: Frame, route: Route, view: Any) -> tuple[int, ...]:
+    try:
+        returned = await route.router(view) if route.is_async else route.router(view)
+    except Exception as error:
+        raise RouteError(
+            f"the router of '{route.source}' failed: {type(error).__name__}: {error}", node=route.source
+        ) from error
+    return resolve(frame.graph, route, returned)
+
+
+def _unfinished(frame: Frame) -> Stop:
+    """Failures first, all of them; then a limit inside a child; then questions."""
+    held = sorted(frame.held.items())
+    failures = [outcome.failure for _, outcome in held if outcome.failure is not None]
+    if failures:
+        error = failures[0] if len(failures) == 1 else StepFailed(
+            f"{len(failures)} activations of step {frame.step + 1} failed", failures
+        )
+        return Stop("failed", str(failures[0]), error=error)
+    limits = [outcome.limit for _, outcome in held if outcome.limit is not None]
+    if limits:
+        return Stop("limit", limits[0])
+    asked = tuple(question for _, outcome in held for question in outcome.asked)
+    return Stop("asked", "interrupt", asked)
+
+
+def _decisions(frame: Frame, completions: list[Completion]) -> Mapping[str, Any] | None:
+    """Gotos and Sends, which no router can be asked for again: what a replay needs beside the state."""
+    if all(done.goto is None and done.sends is None for done in completions):
+        return None
+    names = frame.graph.name_of
+    return {
+        "goto": [[d.position, [names(t) for t in d.goto], d.error] for d in completions if d.goto is not None],
+        "sends": [[d.position, [names(t) for t, _ in d.sends]] for d in completions if d.sends is not None],
+    }

@@ -1,0 +1,203 @@
+"""A graph as data: the canonical JSON document (out and in), which is also what the fingerprint is made of."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, get_origin
+
+from pydantic import Field, create_model
+
+from graphagent.graph.definition import GraphDef, NodeDef, RouteDef
+from graphagent.graph.names import END
+from graphagent.graph.reducers import BUILTIN, last
+from graphagent.graph.schema import StateSchema
+from graphagent.messages import Message
+
+if TYPE_CHECKING:
+    from graphagent.graph.builder import StateGraph
+
+_TYPES: dict[str, Any] = {
+    **{t.__name__: t for t in (str, int, float, bool, bytes, list, dict, set, tuple, frozenset)},
+    **{t.__name__: t for t in (datetime.datetime, datetime.date, decimal.Decimal, uuid.UUID, Message)},
+    "Any": Any,
+    "None": None,
+}
+
+
+def topology(graph: GraphDef, schema: StateSchema) -> dict[str, Any]:
+    """What decides where control and data can go; nothing of order, source text, descriptions or policies."""
+    return {
+        "entry": sorted({name for name, _ in graph.entries}),
+        "nodes": {node.id: _node(node) for node in sorted(graph.nodes, key=lambda node: node.id)},
+        "edges": sorted({(edge.source, edge.target) for edge in graph.edges}),
+        "routes": sorted((_route(route) for route in _all_routes(graph)), key=lambda r: json.dumps(r, default=str)),
+        "joins": sorted(
+            ({"id": j.id, "to": j.target, "from": sorted(j.sources), "mode": j.mode} for j in graph.joins),
+            key=lambda j: str(j["id"]),
+        ),
+        "errors": sorted((e.source, e.target, sorted(k.__name__ for k in e.errors)) for e in graph.error_edges),
+        "state": schema.describe(),
+    }
+
+
+def write_document(graph: GraphDef, schema: StateSchema, fingerprint: str) -> dict[str, Any]:
+    """The canonical document: the topology, and what else the validator and readers want to know."""
+    doc = topology(graph, schema)
+    for node in graph.nodes:
+        doc["nodes"][node.id] |= {
+            "reads": list(node.reads or ()),
+            "writes": list(node.writes or ()),
+            "effects": list(node.effects),
+            "idempotent": node.idempotent,
+            "formerly": list(node.formerly),
+            "description": node.description,
+        }
+    doc |= {
+        "schema": 1,
+        "name": graph.name,
+        "version": graph.version,
+        "fingerprint": fingerprint,
+        "order": [node.id for node in graph.nodes],
+        "inputs": None if graph.inputs is None else list(graph.inputs),
+        "outputs": None if graph.outputs is None else list(graph.outputs),
+        "limits": dict(graph.limits),
+        "interrupt_before": _listed(graph, graph.before, "interrupt_before"),
+        "interrupt_after": _listed(graph, graph.after, "interrupt_after"),
+        "must_pass": [{"node": node, "through": list(guards)} for node, guards in graph.must_pass],
+    }
+    result: dict[str, Any] = json.loads(json.dumps(doc, default=str))
+    return result
+
+
+def _listed(graph: GraphDef, named: list[Any], attribute: str) -> list[str]:
+    return sorted({name for name, _ in named} | {node.id for node in graph.nodes if getattr(node, attribute)})
+
+
+def _node(node: NodeDef) -> dict[str, Any]:
+    shape: dict[str, Any] = {"kind": node.kind}
+    if node.kind == "interrupt":
+        shape["interrupts"] = [{"key": node.config["key"]}]
+        shape["answer"] = node.config["writes"]
+    if node.kind == "map":
+        shape |= {"over": node.config["over"], "item_key": node.config["item_key"]}
+    if node.kind == "subgraph":
+        shape["graph"] = node.child.fingerprint
+    if node.destinations is not None:
+        shape["destinations"] = {str(label): target for label, target in sorted(node.destinations.items())}
+    return shape
+
+
+def _all_routes(graph: GraphDef) -> list[RouteDef | NodeDef]:
+    return [*graph.routes, *(node for node in graph.nodes if node.kind == "map")]
+
+
+def _route(route: RouteDef | NodeDef) -> dict[str, Any]:
+    if isinstance(route, NodeDef):
+        config = route.config
+        return {"from": route.id, "select": "map", "targets": [config["worker"]], "collector": config["collect"]}
+    shape: dict[str, Any] = {"from": route.source, "select": "many" if route.many else "one"}
+    if route.labels is not None:
+        shape["targets"] = sorted(set(route.labels.values()))
+        shape["labels"] = {str(getattr(k, "value", k)): v for k, v in route.labels.items()}
+    return shape | {"default": route.default, "with_edges": route.with_edges, "same_as": route.same_as}
+
+
+def parse_document(doc: Mapping[str, Any] | str) -> dict[str, Any]:
+    """The document as a mapping. Raises ValueError naming what is missing."""
+    content = json.loads(doc) if isinstance(doc, str) else dict(doc)
+    if not isinstance(content, dict):
+        raise ValueError(f"a graph document is an object, not a {type(content).__name__}")
+    missing = [key for key in ("entry", "nodes") if key not in content]
+    if missing:
+        raise ValueError(f"the graph document has no {' and no '.join(map(repr, missing))}")
+    return content
+
+
+def state_class(content: Mapping[str, Any]) -> type:
+    """A state class made from the document's `state`; a type that isn't built in becomes `Any`."""
+    fields: dict[str, Any] = {}
+    for name, spec in content.get("state", {}).items():
+        rule = BUILTIN.get(spec.get("reducer", "last"), last)
+        declared = _type(spec.get("type", "Any"))
+        default: Any = Field(default=spec.get("default"))
+        if spec.get("required", "default" not in spec):
+            default = Field()
+        elif "default" not in spec and isinstance(empty := get_origin(declared) or declared, type):
+            default = Field(default_factory=empty) if empty in (list, dict, set, tuple, frozenset) else default
+        fields[name] = (Annotated[declared, rule], default)
+    made: type = create_model("State", **fields)
+    return made
+
+
+def _type(text: str) -> Any:
+    try:
+        return eval(text, {"__builtins__": {}}, _TYPES)
+    except Exception:
+        return Any
+
+
+def fill_builder(
+    builder: StateGraph, content: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]
+) -> None:
+    """Declare on `builder` all that the document says."""
+    nodes = content["nodes"]
+    for name in content.get("order", nodes):
+        _fill_node(builder, name, nodes[name], content, functions)
+    for source, target in content.get("edges", ()):
+        builder.add_edge(source, target)
+    for join in content.get("joins", ()):
+        builder.add_join_edge(join["from"], join["to"], mode=join.get("mode", "all"), id=join.get("id"))
+    for route in content.get("routes", ()):
+        if route["select"] == "map":
+            continue
+        add = builder.add_conditional_edges if route["select"] == "one" else builder.add_multi_conditional_edges
+        options = {"default": route.get("default")}
+        if route["select"] == "one":
+            options |= {"same_as": route.get("same_as"), "with_edges": route.get("with_edges", False)}
+        router = functions.get(f"{route['from']}:router")
+        add(route["from"], router, route.get("labels") or route.get("targets"), **options)  # type: ignore[arg-type]
+    builder.set_entry_point(*content["entry"])
+    builder.interrupt_before_nodes(*content.get("interrupt_before", ()))
+    builder.interrupt_after_nodes(*content.get("interrupt_after", ()))
+    for policy in content.get("must_pass", ()):
+        builder.must_pass(policy["node"], through=policy["through"])
+    builder.limits(**content.get("limits", {}))
+    if content.get("version"):
+        builder.with_version(content["version"])
+
+
+def _fill_node(
+    builder: StateGraph,
+    name: str,
+    spec: Mapping[str, Any],
+    content: Mapping[str, Any],
+    functions: Mapping[str, Callable[..., Any]],
+) -> None:
+    kind = spec.get("kind", "function")
+    description = spec.get("description", "")
+    if kind == "interrupt":
+        key = (spec.get("interrupts") or [{"key": name}])[0]["key"]
+        prompt = functions.get(name, f"answer '{key}'")
+        builder.add_interrupt_node(name, prompt=prompt, key=key, writes=spec.get("answer"), description=description)
+    elif kind == "map":
+        route = next(r for r in content["routes"] if r["from"] == name and r["select"] == "map")
+        options = {"over": spec["over"], "item_key": spec["item_key"], "collect": route.get("collector", END)}
+        builder.add_map_node(name, route["targets"][0], description=description, **options)
+    elif kind == "subgraph":
+        builder.add_subgraph_node(name, functions.get(name), description=description)  # type: ignore[arg-type]
+    else:
+        builder.add_node(
+            name,
+            functions.get(name),
+            reads=spec.get("reads") or None,
+            writes=spec.get("writes") or None,
+            effects=spec.get("effects", ()),
+            idempotent=spec.get("idempotent", False),
+            formerly=spec.get("formerly", ()),
+            destinations=spec.get("destinations"),
+            description=description,
+        )

@@ -1,0 +1,140 @@
+"""The graph as a picture: Mermaid, DOT, networkx. All are drawn from the tables that the engine runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphagent.graph.names import END, START
+
+if TYPE_CHECKING:
+    import networkx
+
+    from graphagent.graph.compiled import CompiledGraph
+
+_SHAPES = {"interrupt": ('{{"', '"}}'), "map": ('[["', '"]]'), "subgraph": ('[["', '"]]'), "agent": ('[["', '"]]')}
+
+
+class Line(NamedTuple):
+    """A drawn transition. `kind`: edge, route, join, jump, map or error."""
+
+    source: str
+    target: str
+    kind: str
+    label: str = ""
+
+
+def lines(graph: CompiledGraph) -> Iterator[Line]:
+    """Every transition that a run can make, in order of declaration."""
+    for name in graph.entry_points:
+        yield Line(START, name, "edge")
+    for i, name in enumerate(graph.names):
+        for target in graph.plain[i]:
+            yield Line(name, graph.name_of(target), "edge")
+    for route in graph.routes:
+        labels: dict[str, list[str]] = {}
+        for label, target in (route.labels or {}).items():
+            text = str(getattr(label, "value", label))
+            labels.setdefault(target, []).append(text if text != target else "")
+        if route.default is not None:
+            labels.setdefault(route.default, []).append("otherwise")
+        for target, texts in labels.items():
+            yield Line(route.source, target, "route", ", ".join(text for text in texts if text))
+    for join in graph.joins:
+        for source in join.sources:
+            yield Line(source, join.target, "join", "" if join.mode == "all" else str(join.mode))
+    for edge in graph.error_edges:
+        yield Line(edge.source, edge.target, "error", ", ".join(kind.__name__ for kind in edge.errors))
+    yield from _jumps(graph)
+
+
+def _jumps(graph: CompiledGraph) -> Iterator[Line]:
+    for i, name in enumerate(graph.names):
+        node = graph.defs[i]
+        if node.kind == "map":
+            yield Line(name, node.config["worker"], "map", "each")
+            yield Line(name, node.config["collect"], "map", "none")
+            continue
+        known = {line.target for line in _static(graph, i)}
+        destinations = node.destinations
+        if destinations is not None:
+            for label, target in destinations.items():
+                yield Line(name, target, "jump", label if label != target else "")
+            continue
+        for index in dict.fromkeys(graph.jumps[i].labels.values()):
+            if graph.name_of(index) not in known:
+                yield Line(name, graph.name_of(index), "jump")
+
+
+def _static(graph: CompiledGraph, node: int) -> Iterator[Line]:
+    name = graph.names[node]
+    for target in graph.plain[node]:
+        yield Line(name, graph.name_of(target), "edge")
+    for route in graph.routes:
+        if route.source == name:
+            for target in (route.labels or {}).values():
+                yield Line(name, target, "route")
+    for join in graph.joins:
+        if name in join.sources:
+            yield Line(name, join.target, "join")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def mermaid(graph: CompiledGraph) -> str:
+    """Mermaid flowchart text. Joins are thick lines, jumps and errors dotted ones."""
+    ids = {name: f"n{i}" for i, name in enumerate(graph.names)} | {START: "start", END: "finish"}
+    drawn = list(lines(graph))
+    out = ["flowchart TD", "    start((start))"]
+    for i, name in enumerate(graph.names):
+        opening, closing = _SHAPES.get(graph.defs[i].kind, ('["', '"]'))
+        out.append(f"    n{i}{opening}{_escaped(name)}{closing}")
+    if any(line.target == END for line in drawn):
+        out.append("    finish((end))")
+    arrows = {"join": "==>", "jump": "-.->", "error": "-.->", "map": "-.->"}
+    for line in drawn:
+        arrow = arrows.get(line.kind, "-->")
+        label = line.label if line.kind != "error" else f"error: {line.label}"
+        text = f'|"{_escaped(label)}"|' if label else ""
+        out.append(f"    {ids[line.source]} {arrow}{text} {ids[line.target]}")
+    return "\n".join(out) + "\n"
+
+
+def dot(graph: CompiledGraph) -> str:
+    """Graphviz DOT text."""
+
+    def quoted(text: str) -> str:
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+    shapes = {"interrupt": "hexagon", "map": "box3d", "subgraph": "component", "agent": "component"}
+    styles = {"join": "bold", "jump": "dashed", "error": "dotted", "map": "dashed"}
+    out = [f"digraph {quoted(graph.name)} {{", "    node [shape=box];", f"    {quoted(START)} [shape=circle];"]
+    for i, name in enumerate(graph.names):
+        shape = shapes.get(graph.defs[i].kind)
+        out.append(f"    {quoted(name)}" + (f" [shape={shape}];" if shape else ";"))
+    drawn = list(lines(graph))
+    if any(line.target == END for line in drawn):
+        out.append(f"    {quoted(END)} [shape=doublecircle];")
+    for line in drawn:
+        attributes = [f"label={quoted(line.label)}"] if line.label else []
+        attributes += [f"style={styles[line.kind]}"] if line.kind in styles else []
+        suffix = f" [{', '.join(attributes)}]" if attributes else ""
+        out.append(f"    {quoted(line.source)} -> {quoted(line.target)}{suffix};")
+    return "\n".join([*out, "}"]) + "\n"
+
+
+def to_networkx(graph: CompiledGraph) -> networkx.MultiDiGraph:
+    """A networkx multigraph; imports networkx at the first call."""
+    import networkx
+
+    drawn = networkx.MultiDiGraph(name=graph.name)
+    drawn.add_node(START, kind="start")
+    for i, name in enumerate(graph.names):
+        drawn.add_node(name, kind=graph.defs[i].kind)
+    for line in lines(graph):
+        if line.target == END:
+            drawn.add_node(END, kind="end")
+        drawn.add_edge(line.source, line.target, kind=line.kind, label=line.label)
+    return drawn

@@ -1,0 +1,47 @@
+"""The conformance suite, run by every store that ships."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sql_help import postgres_schema
+
+from graphagent.checkpoint.memory import MemoryCheckpoints
+from graphagent.checkpoint.sql.options import PoolOptions
+from graphagent.checkpoint.sql_store import SqlCheckpoints
+from graphagent.testing.store_suite import checkpoint_store_suite
+
+PLACE: dict[str, str] = {}
+"""The databases of the suite that is running."""
+
+
+@pytest.fixture(scope="class")
+def sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> None:
+    PLACE["sqlite"] = f"sqlite:///{tmp_path_factory.mktemp('suite')}/checkpoints.db"
+
+
+@pytest.fixture(scope="class")
+def postgres_tables() -> Iterator[None]:
+    with postgres_schema() as PLACE["postgres"]:
+        yield
+
+
+def sqlite(sync: str, backend: str = "asyncio") -> type:
+    suite = checkpoint_store_suite(lambda: SqlCheckpoints(PLACE["sqlite"], sync=sync), backend=backend)
+    return pytest.mark.usefixtures("sqlite_file")(suite)
+
+
+def postgres(pool: PoolOptions) -> type:
+    suite = checkpoint_store_suite(lambda: SqlCheckpoints(PLACE["postgres"], pool=pool))
+    return pytest.mark.postgres(pytest.mark.usefixtures("postgres_tables")(suite))
+
+
+TestMemory = checkpoint_store_suite(MemoryCheckpoints)
+TestMemoryOnTrio = checkpoint_store_suite(MemoryCheckpoints, backend="trio")
+TestSqliteNormal = sqlite("normal")
+TestSqliteFull = sqlite("full")
+TestSqliteGroup = sqlite("group")
+TestSqliteGroupOnTrio = sqlite("group", backend="trio")
+TestPostgres = postgres(PoolOptions())
+TestPostgresWithoutPreparedStatements = postgres(PoolOptions(pooler=True, max_size=1))
