@@ -73,7 +73,8 @@ def per_step(peer: str, cells: tuple[Cell, Cell], field: str, *options: str) -> 
     small, large = (measurement(peer, cell, *options) for cell in cells)
     if field not in small or field not in large:
         return str(small.get("error") or small.get("not_available") or large.get("error"))
-    return round(float(large[field] - small[field]) / (large["steps"] - small["steps"]), 2)
+    growth: float = (large[field] - small[field]) / (large["steps"] - small["steps"])
+    return round(growth, 2)
 
 
 def calls(peer: str) -> list[Count]:

@@ -120,9 +120,10 @@ async def timed(case: Case, bench: Bench, budget: float) -> dict[str, Any]:
 
 
 async def profiled(case: Case, builtins: bool) -> pstats.Stats:
-    """The profile of the timed part of one run."""
-    profile = cProfile.Profile(builtins=builtins)
-    await run_once(case, case.build(), lambda starts: profile.enable() if starts else profile.disable())
+    """The profile of the timed part of one run, after a warm-up that does what is done once, like late imports."""
+    profile, built = cProfile.Profile(builtins=builtins), case.build()
+    await run_once(case, built, lambda starts: None)
+    await run_once(case, built, lambda starts: profile.enable() if starts else profile.disable())
     return pstats.Stats(profile)
 
 

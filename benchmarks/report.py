@@ -74,7 +74,10 @@ def verdict(row: Row, target: Target, rows: list[Row]) -> str:
 
 
 def table(rows: list[Row]) -> str:
-    """One line a cell: the limit's time, then times of the limit for each other peer, targets, verdicts."""
+    """One line a cell: the limit's time, then times of the limit for each other peer, targets, verdicts.
+
+    In brackets: the best run against the limit's best, which a busy machine disturbs less.
+    """
     peers = [peer for peer in dict.fromkeys(row.peer for row in rows) if peer != REFERENCE]
     by_key = {(row.peer, row.cell): row for row in rows}
     judged = verdicts(rows)
@@ -111,7 +114,12 @@ def peer_text(row: Row | None) -> str:
     written = size_text(row.database_bytes)
     if row.times_limit is None:
         return f"{duration(row.cost)}{written}"
-    return f"{row.times_limit:.{0 if row.times_limit >= 20 else 1}f}x{written}"
+    best = f" ({ratio_text(row.best_times_limit)})" if row.best_times_limit and row.peer in ALLOWANCE else ""
+    return f"{ratio_text(row.times_limit)}{best}{written}"
+
+
+def ratio_text(ratio: float) -> str:
+    return f"{ratio:.{0 if ratio >= 20 else 1}f}x"
 
 
 def duration(seconds: float) -> str:

@@ -82,6 +82,7 @@ async def play_listening(executor: Executor, values: Any, lineage: str | None = 
     async with executor.stream(values, lineage=lineage, modes=EVERY_MODE) as events:
         async for _ in events:
             pass
+    assert events.result is not None, "a stream that was read to its end has a result"
     return events.result
 
 

@@ -1,7 +1,7 @@
 """graphagent: graph-first state-machine agents, validated before they run and checkpointed at every step."""
 
 from graphagent.checkpoint import MemoryCheckpoints, SqlCheckpoints
-from graphagent.engine import Budget, Executor, Limits, NodeCallbacks, NodeContext, RunResult
+from graphagent.engine import Budget, Executor, Limits, NodeCallbacks, NodeContext, RunResult, SyncContext
 from graphagent.errors import GraphAgentError
 from graphagent.events import RunEvent
 from graphagent.graph import (
@@ -48,6 +48,7 @@ __all__ = [
     "Send",
     "SqlCheckpoints",
     "StateGraph",
+    "SyncContext",
     "ToolCall",
     "Transient",
     "add",

@@ -121,7 +121,7 @@ def show_end(console: Console, outcome: Outcome, options: Options) -> None:
     else:
         text = Path(outcome.chosen.state.report).read_text(encoding="utf-8")
         console.print()
-        console.print(Markdown(text) if console.is_terminal else text, markup=False)
+        console.print(Markdown(text) if console.is_terminal else text, markup=False, soft_wrap=not console.is_terminal)
     console.rule("The graph (Mermaid)")
     console.print(graph.to_mermaid(), markup=False, soft_wrap=True)
     console.rule("Try next")

@@ -15,7 +15,8 @@ from examples.cert_triage.path import Case, make_case
 from examples.cert_triage.remedy import remediation_script
 from examples.cert_triage.report import make_report, markdown
 from examples.cert_triage.state import TriageState
-from graphagent import NodeContext, RetryPolicy, StateGraph
+from graphagent import RetryPolicy, StateGraph
+from graphagent.engine.context import SyncContext
 
 Update = dict[str, Any]
 CHECKS: dict[str, Callable[[Case], list[Finding]]] = {
@@ -30,7 +31,7 @@ INPUTS = ("target", "hostname", "ca_file", "now", "out_dir")
 EVIDENCE = ("chain", "anchors", "ca_source", "host", "judged_at")
 
 
-def load(state: TriageState, ctx: NodeContext) -> Update:
+def load(state: TriageState, ctx: SyncContext) -> Update:
     """Take all evidence at once: from here on a triage depends on no file, no server and no clock."""
     now = datetime.fromtimestamp(ctx.clock.now(), UTC) if state.now is None else read_time(state.now)
     chain, host = read_target(state.target, state.hostname)
@@ -69,14 +70,14 @@ def by_answer(state: TriageState) -> Literal["yes", "no"]:
     return state.approve or "no"
 
 
-def remediate(state: TriageState, ctx: NodeContext) -> Update:
+def remediate(state: TriageState, ctx: SyncContext) -> Update:
     """Write the script, once: a resume after a crash finds it recorded and doesn't touch what a person has edited."""
     text = remediation_script(_case(state), state.findings, state.target, state.ca_file)
     path = str(output_path(state.out_dir, "remediate", state.target, ".sh"))
     return {"script": ctx.step("write the script", write_file, path, text, 0o755, idempotent=True)}
 
 
-def report(state: TriageState, ctx: NodeContext) -> Update:
+def report(state: TriageState, ctx: SyncContext) -> Update:
     data = make_report(state.target, _case(state), state.findings, verdict(state.findings), state.approve, state.script)
     path = str(output_path(state.out_dir, "report", state.target, ".md"))
     as_json = str(output_path(state.out_dir, "report", state.target, ".json"))

@@ -17,6 +17,7 @@ from graphagent.checkpoint.part_fields import (
     PartOf,
     decode_fields,
     encode_fields,
+    hidden_slots,
     reader,
     refuse_stray,
 )
@@ -36,13 +37,14 @@ def dataclass_part(hint: Any, part_of: PartOf) -> Part:
     label, names = type_name(hint), [field.name for field in fields]
     read = reader(attrgetter, names)
     in_dict = sum(not isinstance(inspect.getattr_static(cls, name, None), MemberDescriptorType) for name in names)
+    hidden = hidden_slots(cls, names)
     has_dict = cls.__dictoffset__ != 0
 
     def encode(value: Any, room: int) -> Any:
         if type(value) is not cls:
             raise not_declared(value, label)
-        if has_dict and len(value.__dict__) != in_dict:
-            refuse_stray(cls, value.__dict__, names)
+        if hidden or (has_dict and len(value.__dict__) != in_dict):
+            refuse_stray(value, names, hidden)
         try:
             values = read(value)
         except AttributeError as error:
@@ -92,7 +94,7 @@ def namedtuple_part(hint: Any, part_of: PartOf) -> Part:
     def encode(value: Any, room: int) -> Any:
         if type(value) is not cls:
             raise not_declared(value, label)
-        refuse_stray(cls, getattr(value, "__dict__", {}), ())
+        refuse_stray(value, ())
         return encode_fields(value, fields, value, room)
 
     def decode(plain: Any) -> Any:

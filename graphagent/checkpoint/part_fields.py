@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from types import MemberDescriptorType
 from typing import Any, NamedTuple
 
 from graphagent.checkpoint.part import Part
@@ -101,12 +102,21 @@ def reader(getter: Callable[..., Callable[[Any], Any]], names: Sequence[str]) ->
     return lambda value: (read(value),)
 
 
-def refuse_stray(cls: type, attributes: Mapping[str, Any], names: Collection[str]) -> None:
-    """Raises Refused for an attribute of an instance that is no field; cached properties are worked out anew."""
-    for name in attributes:
+def hidden_slots(cls: type, names: Collection[str]) -> tuple[str, ...]:
+    """Slots of a class that are no fields."""
+    slots = [
+        name for base in cls.__mro__ for name, item in vars(base).items() if isinstance(item, MemberDescriptorType)
+    ]
+    return tuple(name for name in slots if name not in names)
+
+
+def refuse_stray(owner: object, names: Collection[str], hidden: Sequence[str] = ()) -> None:
+    """Raises Refused for an attribute of `owner` that is no field; cached properties are worked out anew."""
+    cls = type(owner)
+    for name in (*getattr(owner, "__dict__", ()), *(slot for slot in hidden if hasattr(owner, slot))):
         if name not in names and not isinstance(inspect.getattr_static(cls, name, None), cached_property):
             refused = Refused(
                 f"'{cls.__name__}' declares no field '{name}', so it would be lost; declare it as a field"
             )
-            refused.within(attributes, f".{name}")
+            refused.within(owner, f".{name}")
             raise refused

@@ -26,13 +26,15 @@ from graphagent.checkpoint.part_fields import (
     decode_field,
     decode_fields,
     encode_fields,
+    hidden_slots,
     reader,
     refuse_stray,
     refuse_unknown,
 )
+from graphagent.checkpoint.part_scalars import refusing_part
 from graphagent.checkpoint.refusal import Refused, not_declared, not_stored_as
 
-_ASIDE = frozenset({"unset", "extra", "private", "set"})
+_ASIDE: Mapping[str, type] = {"unset": dict, "extra": dict, "private": dict, "set": list}
 _NONE: Mapping[str, Any] = {}
 
 
@@ -58,7 +60,10 @@ def model_part(cls: type[BaseModel], part_of: PartOf) -> Part:
     """
     if not cls.__pydantic_complete__:
         cls.model_rebuild(raise_errors=False)
+    if TAG in cls.model_fields:
+        return refusing_part(cls.__name__, f"'{cls.__name__}' has a field '{TAG}', a name the codec needs", cls)
     shape = _shape(cls, part_of)
+    hidden = hidden_slots(cls, shape.names | {"__dict__", *BaseModel.__slots__})
     fields, names, label = shape.fields, shape.names, shape.label
     read = reader(itemgetter, [field.name for field in fields])
 
@@ -70,8 +75,8 @@ def model_part(cls: type[BaseModel], part_of: PartOf) -> Part:
             values = read(attributes)
         except KeyError as error:
             raise Refused(f"field {error} of '{label}' is not set; set it or give it a default") from error
-        if len(attributes) != len(names):
-            refuse_stray(cls, attributes, names)
+        if hidden or len(attributes) != len(names):
+            refuse_stray(value, names, hidden)
         plain = encode_fields(value, fields, values, room)
         if value.__pydantic_fields_set__ == names and not value.__pydantic_extra__ and not value.__pydantic_private__:
             return plain
@@ -125,11 +130,7 @@ def _with_aside(value: Any, plain: dict[str, Any], shape: _Shape, room: int) -> 
 
 def _restore(plain: dict[str, Any], shape: _Shape) -> Any:
     cls, label = shape.cls, shape.label
-    aside = plain.get(TAG, _NONE)
-    if type(aside) is not dict and aside is not _NONE:
-        raise not_stored_as(plain, label)
-    if not _ASIDE.issuperset(aside):
-        refuse_unknown(aside, sorted(_ASIDE), label)
+    aside = _aside(plain, label) if TAG in plain else _NONE
     stored = {name: item for name, item in plain.items() if name != TAG} if aside else plain
     extra = _extra(stored, aside.get("extra", _NONE), shape)
     given = set(aside.get("set", [*stored, *aside.get("extra", _NONE)]))
@@ -143,6 +144,19 @@ def _restore(plain: dict[str, Any], shape: _Shape) -> Any:
         object.__setattr__(made, "__pydantic_extra__", None if shape.extra is None else extra)
         object.__setattr__(made, "__pydantic_private__", _private(aside.get("private", _NONE), shape))
     return made
+
+
+def _aside(plain: dict[str, Any], label: str) -> dict[str, Any]:
+    aside: Any = plain[TAG]
+    if type(aside) is not dict or not aside:
+        raise not_stored_as(plain, label)
+    if not aside.keys() <= _ASIDE.keys():
+        refuse_unknown(aside, list(_ASIDE), label)
+    if any(type(item) is not _ASIDE[name] for name, item in aside.items()):
+        raise not_stored_as(plain, label)
+    if not all(type(name) is str for name in aside.get("set", ())):
+        raise not_stored_as(plain, label)
+    return aside
 
 
 def _extra(stored: Mapping[str, Any], extra: Mapping[str, Any], shape: _Shape) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """How a graph runs: plan, execute, merge, checkpoint, event."""
 
 from graphagent.engine.cache import MemoryCache, NodeCache
-from graphagent.engine.context import ActivationInfo, NodeContext
+from graphagent.engine.context import ActivationInfo, NodeContext, SyncContext
 from graphagent.engine.executor import EventStream, Executor
 from graphagent.engine.explain import Cause
 from graphagent.engine.hooks import NodeCallbacks
@@ -26,5 +26,6 @@ __all__ = [
     "NodeContext",
     "ReplayReport",
     "RunResult",
+    "SyncContext",
     "Usage",
 ]

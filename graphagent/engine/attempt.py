@@ -70,8 +70,14 @@ async def run_activation(frame: Frame, position: int) -> Outcome:
     call = frame.setup.calls[activation.node]
     if call.plain and activation.overlay is None:
         values = frame.values
+        ran = frame.ran
         try:
-            result = await call.fn(frame.graph.schema.view(values))  # type: ignore[misc]
+            if ran is None:
+                result = await call.fn(frame.graph.schema.view(values))  # type: ignore[misc]
+            elif ran.error is not None:
+                raise ran.error
+            else:
+                result = ran.result
             return outcome_of(frame.graph, activation.node, values, result)
         except Exception as error:
             return _handled(frame, activation, failed(_named(call, error, 1)))
@@ -83,12 +89,16 @@ async def call_async(_: Frame, __: int, activation: Activation, state: Any, ctx:
     return await (fn(state) if ctx is None else fn(state, ctx))
 
 
-async def call_inline(_: Frame, __: int, activation: Activation, state: Any, ctx: NodeContext | None, *, fn: Any) -> Any:
+async def call_inline(
+    _: Frame, __: int, activation: Activation, state: Any, ctx: NodeContext | None, *, fn: Any
+) -> Any:
     """Body of a sync function node that never blocks."""
     return fn(state) if ctx is None else fn(state, SyncContext(ctx, threaded=False))
 
 
-async def call_thread(_: Frame, __: int, activation: Activation, state: Any, ctx: NodeContext | None, *, fn: Any) -> Any:
+async def call_thread(
+    _: Frame, __: int, activation: Activation, state: Any, ctx: NodeContext | None, *, fn: Any
+) -> Any:
     """Body of a sync function node: in a worker thread. A thread can't be stopped: leaving waits until it has ended."""
     args = (state,) if ctx is None else (state, SyncContext(ctx, threaded=True))
     return await anyio.to_thread.run_sync(functools.partial(fn, *args))
@@ -225,7 +235,7 @@ class _Run:
         return outcome
 
     def _watched(self, watch: Watch, outcome: Outcome) -> Outcome:
-        changed = watch.changed(self.values)
+        changed = watch.undo(self.values)
         return outcome if changed is None else self._failed(watch.error(self.call.name, changed))
 
 
@@ -259,5 +269,3 @@ def _named(call: NodeCall, error: Exception, attempts: int) -> Exception:
 def bound(body: Callable[..., Any], fn: Any) -> Body:
     """A body with its function."""
     return functools.partial(body, fn=fn)
-
-

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from graphagent.checkpoint.store import Lease
 from graphagent.engine.frame import Tree
 from graphagent.engine.run import Handle
-from graphagent.errors import LineageBusy
+from graphagent.errors import LineageBusy, RunCancelled
 from graphagent.ids import fresh_id
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ async def take_lineage(executor: Executor, tree: Tree, handle: Handle, *, may_fo
         if policy == "cancel_previous":
             await executor.ask_to_cancel(tree.lineage)
         await executor.clock.sleep(wait)
+        if tree.stop == "cancel":
+            raise RunCancelled(f"the run was cancelled while it waited for lineage '{tree.lineage}'")
         wait = min(wait * 2, LONGEST_WAIT)
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio.from_thread
 
+from graphagent.checkpoint.plans import plan_for
 from graphagent.checkpoint.record import Question
 from graphagent.clock import Clock
-from graphagent.checkpoint.plans import plan_for
 from graphagent.engine.effects import Claim, Ledger
 from graphagent.engine.hooks import settled
 from graphagent.engine.questions import (
@@ -83,7 +83,7 @@ class NodeContext:
             self._attempt,
             activation.trigger or (),
             activation.error,
-            activation.index,
+            activation.place,
         )
 
     @property
@@ -294,6 +294,17 @@ class SyncContext:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ctx, name)
+
+    @property
+    def cancelled(self) -> bool:
+        """See `NodeContext.cancelled`; a thread also sees a cancellation of whatever is around the run."""
+        if not self._threaded or self._ctx.cancelled:
+            return self._ctx.cancelled
+        try:
+            anyio.from_thread.check_cancelled()
+        except BaseException:  # of the event loop's own class, which has no name outside of it
+            return True
+        return False
 
     def _call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if self._threaded:

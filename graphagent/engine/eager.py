@@ -15,10 +15,10 @@ from anyio.abc import TaskGroup
 
 from graphagent.engine.attempt import run_activation
 from graphagent.engine.endings import end
-from graphagent.engine.frame import Frame, Origin
+from graphagent.engine.frame import Frame, Origin, Step
 from graphagent.engine.outcome import Outcome, failed
-from graphagent.engine.persist import named_encode_error, save_step
-from graphagent.engine.plan import Step, Stop, breaks_after, natural_end, plan
+from graphagent.engine.persist import keep, named_encode_error, save_step
+from graphagent.engine.plan import Stop, breaks_after, natural_end, plan
 from graphagent.engine.questions import pending
 from graphagent.engine.step import Result, settle_one
 from graphagent.engine.stream import places_of
@@ -48,22 +48,39 @@ class _Eager:
 
     async def run(self) -> Stop:
         """The loop: start, wait for one completion, take it."""
-        async with anyio.create_task_group() as group:
-            for position, outcome in sorted(self.frame.held.items()):
-                self.send.send_nowait((self.frame.origin(position), outcome, 0))
-            self.frame.held = {}
-            queued = self.send.statistics().current_buffer_used
-            while True:
-                await self._start(group)
-                if not self.running and not queued:
-                    break
-                origin, outcome, began = await self.receive.receive()
-                queued = max(queued - 1, 0)
-                self.running.pop(origin, None)
-                await self._take(origin, outcome, began)
-        self.send.close()
-        self.receive.close()
+        with self.send, self.receive:
+            try:
+                async with anyio.create_task_group() as group:
+                    await self._loop(group)
+            except anyio.get_cancelled_exc_class():
+                with anyio.CancelScope(shield=True):
+                    await self._keep_untaken()
+                raise
         return await end(self.frame, self._final())
+
+    async def _loop(self, group: TaskGroup) -> None:
+        held = [(self.frame.origin(position), outcome) for position, outcome in sorted(self.frame.held.items())]
+        self.frame.held = {}
+        for origin, outcome in held:  # ended in an earlier run
+            await self._take(origin, outcome, 0)
+        while True:
+            await self._start(group)
+            if not self.running:
+                return
+            origin, outcome, began = await self.receive.receive()
+            self.running.pop(origin, None)
+            await self._take(origin, outcome, began)
+
+    async def _keep_untaken(self) -> None:
+        """Store what had ended when the run was cancelled but was not taken yet."""
+        frame = self.frame
+        places = {frame.origin(i): i for i in range(len(frame.marking.frontier))}
+        frame.held = {}
+        while self.receive.statistics().current_buffer_used:
+            origin, outcome, began = self.receive.receive_nowait()
+            if outcome.done and began >= 0 and origin in places:
+                frame.held[places[origin]] = outcome
+        await keep(frame, tuple(frame.held))
 
     async def _start(self, group: TaskGroup) -> None:
         if self.stop is not None:
@@ -134,8 +151,13 @@ class _Eager:
         over = not result.marking.frontier and natural_end(frame.graph, result.marking).kind == "completed"
         try:
             await save_step(
-                frame, result.merged, result.marking, (origin.node,), note=_note(result, position),
-                end=over and not breaks, closes=NOTHING,
+                frame,
+                result.merged,
+                result.marking,
+                (origin.node,),
+                note=_note(result, position),
+                end=over and not breaks,
+                closes=NOTHING,
             )
         except EncodeError as error:
             frame.origins, frame.marking = before
@@ -230,4 +252,3 @@ class _Eager:
 def _note(result: Result, position: int) -> Mapping[str, object]:
     """Which activation ended: a replay follows the recorded order."""
     return {"done": position, **(result.note or {})}
-

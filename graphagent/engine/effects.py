@@ -84,9 +84,7 @@ class Ledger:
     async def _load(self) -> dict[tuple[str, int], EffectRow]:
         if self._known is None:
             frame, origin = self._frame, self._origin
-            rows = [] if frame.store is None else await frame.store.effects(
-                frame.lineage, frame.namespace, origin.base
-            )
+            rows = [] if frame.store is None else await frame.store.effects(frame.lineage, frame.namespace, origin.base)
             self._known = {(row.name, row.ordinal): row for row in rows if row.position == origin.position}
         return self._known
 

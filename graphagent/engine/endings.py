@@ -15,20 +15,28 @@ from graphagent.errors import EncodeError, GraphAgentError
 
 async def end(frame: Frame, stop: Stop) -> Stop:
     """Write what a stop leaves behind. Writing is not cut short by a cancellation."""
-    with anyio.CancelScope(shield=True):
-        if stop.kind == "asked":
-            return await _interrupt(frame, stop)
-        if stop.kind == "limit":
-            return await _limit(frame, stop)
-        frame.held = {position: outcome for position, outcome in frame.held.items() if outcome.done}
-        if stop.kind == "failed":
-            if frame.tree.durable:
-                await save_stop(frame, "error", note={"error": stop.reason, "type": type(stop.error).__name__})
-        elif stop.kind == "completed":
-            await save_end(frame)
-        else:
-            await save_rest(frame)
+    if stop.kind == "completed" and (frame.ended or not frame.tree.durable):
         return stop
+    with anyio.CancelScope(shield=True):
+        return await _end(frame, stop)
+    raise AssertionError("a shielded scope doesn't swallow")
+
+
+async def _end(frame: Frame, stop: Stop) -> Stop:
+    frame.ran = None
+    if stop.kind == "asked":
+        return await _interrupt(frame, stop)
+    if stop.kind == "limit":
+        return await _limit(frame, stop)
+    frame.held = {position: outcome for position, outcome in frame.held.items() if outcome.done}
+    if stop.kind == "failed":
+        if frame.tree.durable:
+            await save_stop(frame, "error", note={"error": stop.reason, "type": type(stop.error).__name__})
+    elif stop.kind == "completed":
+        await save_end(frame)
+    else:
+        await save_rest(frame)
+    return stop
 
 
 async def _interrupt(frame: Frame, stop: Stop) -> Stop:
@@ -88,4 +96,3 @@ def unstorable(frame: Frame, error: EncodeError) -> Stop:
         named = named_encode_error(error, node)
         frame.held[position] = failed(named)
     return Stop("failed", str(named), error=named)
-

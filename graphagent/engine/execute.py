@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any
 
 import anyio
 
@@ -13,7 +14,7 @@ from graphagent.engine.frame import Frame
 from graphagent.engine.persist import keep
 from graphagent.errors import NodeTimeout
 
-Worker = Callable[[], Awaitable[None]]
+Worker = Callable[[], Coroutine[Any, Any, None]]
 
 
 async def execute(frame: Frame, todo: Sequence[int]) -> None:
@@ -25,10 +26,13 @@ async def execute(frame: Frame, todo: Sequence[int]) -> None:
     """
     timeout = frame.setup.limits.step_timeout
     if timeout is None:
-        await _execute(frame, todo)
+        if len(todo) == 1:
+            frame.held[todo[0]] = await run_activation(frame, todo[0])
+        else:
+            await _Wide(frame, todo).run()
         return
     with anyio.move_on_after(timeout) as scope:
-        await _execute(frame, todo)
+        await _Wide(frame, todo).run()
     if scope.cancelled_caught:
         late = [frame.activation_id(position) for position in todo if position not in frame.held]
         raise NodeTimeout(
@@ -36,13 +40,6 @@ async def execute(frame: Frame, todo: Sequence[int]) -> None:
             f"{', '.join(late)}",
             node=", ".join(late),
         )
-
-
-async def _execute(frame: Frame, todo: Sequence[int]) -> None:
-    if len(todo) == 1:
-        frame.held[todo[0]] = await run_activation(frame, todo[0])
-        return
-    await _Wide(frame, todo).run()
 
 
 class _Wide:
@@ -61,9 +58,11 @@ class _Wide:
 
     async def run(self) -> None:
         """All activations, under asyncio with plain tasks, which cost a sixth of a task group's."""
-        workers: list[Worker] = [functools.partial(self._pull)] * self.pullers if self.pullers else [
-            functools.partial(self._one, position) for position in self.todo
-        ]
+        workers: list[Worker] = (
+            [self._pull] * self.pullers
+            if self.pullers
+            else [functools.partial(self._one, position) for position in self.todo]
+        )
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -81,7 +80,7 @@ class _Wide:
                 signal.set_result(None)
 
         self.wake = wake
-        tasks = [loop.create_task(worker()) for worker in workers]  # type: ignore[arg-type]
+        tasks = [loop.create_task(worker()) for worker in workers]
 
         def stop() -> None:
             for task in tasks:

@@ -15,9 +15,10 @@ from graphagent.checkpoint.store import CheckpointStore
 from graphagent.clock import Clock, SystemClock
 from graphagent.engine.conflict import ConflictPolicy, take_lineage
 from graphagent.engine.eager import run_eager
-from graphagent.engine.frame import Frame, Mode, Setup, Tree
+from graphagent.engine.frame import Frame, Mode, Setup, Step, Tree
 from graphagent.engine.hooks import NodeCallbacks
 from graphagent.engine.limits import Budget, Limits, Meter
+from graphagent.engine.lone import lone_nodes
 from graphagent.engine.loop import run_supersteps
 from graphagent.engine.persist import save_state, save_stop
 from graphagent.engine.questions import take_answers
@@ -99,6 +100,8 @@ class Executor(TimeTravel):
             cancel_on_failure=on_failure == "cancel",
             save_each_step=self._durable and durability == "step",
             debug=debug_enabled(),
+            lone_steps=(),
+            lone=(),
         )
         self._children: dict[int, Setup] = {}
         self._setup = self._setup_of(graph)
@@ -108,9 +111,11 @@ class Executor(TimeTravel):
         known = self._children.get(id(graph))
         if known is None:
             codec = StateCodec(graph.schema, getattr(self._store, "cipher", None))
-            options = replace(self._options, graph=graph, codec=codec)
+            lone = tuple(Step((0,), (name,)) for name in graph.names)
+            options = replace(self._options, graph=graph, codec=codec, lone_steps=lone)
             calls = node_calls(graph, options, self._drive, self._setup_of)
-            known = self._children[id(graph)] = replace(options, calls=calls)
+            ready = replace(options, calls=calls)
+            known = self._children[id(graph)] = replace(ready, lone=lone_nodes(graph, ready))
         return known
 
     # -- running ---------------------------------------------------------------------------------
@@ -173,8 +178,8 @@ class Executor(TimeTravel):
         """A run, or with `resume` or answers a resume, whose events are read as they come.
 
         `modes`: `updates`, `messages`, `tasks`, `checkpoints`, `custom`, `debug`; failures come in every mode. After
-        the last event the stream's `result` is there. At most `buffer` events are ahead of the reader; leaving the
-        block early cancels the run.
+        the last event the stream's `result` is there. At most `buffer` events are ahead of the reader. Leaving the
+        block early cancels the run, and ends when nothing of it runs any more.
         """
         send, receive = anyio.create_memory_object_stream[RunEvent](buffer)
         emitter = Emitter(modes, send)
@@ -194,15 +199,18 @@ class Executor(TimeTravel):
             except Exception as error:
                 events.error = error
 
+        problem: Exception | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(work)
             try:
                 yield events
+            except Exception as error:  # the reader's own: raised as it is, not in the group's exception group
+                problem = error
             finally:
-                emitter.closed = True
+                emitter.leave()
                 receive.close()
-                if events.result is None and events.error is None:
-                    group.cancel_scope.cancel()
+        if problem is not None:
+            raise problem
 
     # -- reaching a run --------------------------------------------------------------------------
 
@@ -254,7 +262,13 @@ class Executor(TimeTravel):
         return tree
 
     async def _run(
-        self, input: Any, lineage: str | None, namespace: str, context: Any, budget: Budget | None, abandon: bool,
+        self,
+        input: Any,
+        lineage: str | None,
+        namespace: str,
+        context: Any,
+        budget: Budget | None,
+        abandon: bool,
         emitter: Emitter | None,
     ) -> RunResult:
         tree = self._tree(lineage or fresh_id(), context, budget, emitter)
@@ -265,7 +279,7 @@ class Executor(TimeTravel):
         frame = new_frame(self._setup, tree, namespace, self._store)
         start_turn(frame, input, "the input")
         frame.base = frame.seq = 0
-        return await drive_root(frame, new_handle(tree), self._drive)
+        return await drive_root(frame, None if emitter is None else new_handle(tree), self._drive)
 
     async def _turn(self, tree: Tree, namespace: str, input: Any, abandon: bool) -> Frame:
         """A frame at the beginning of a turn, its input row written."""
@@ -293,8 +307,15 @@ class Executor(TimeTravel):
         return frame
 
     async def _resume(
-        self, lineage: str, answers: Mapping[str, Any], answer: Any, checkpoint: str | int | None, namespace: str,
-        context: Any, budget: Budget | None, emitter: Emitter | None,
+        self,
+        lineage: str,
+        answers: Mapping[str, Any],
+        answer: Any,
+        checkpoint: str | int | None,
+        namespace: str,
+        context: Any,
+        budget: Budget | None,
+        emitter: Emitter | None,
     ) -> RunResult:
         tree = self._tree(lineage, context, budget, emitter)
         async with self._opened(tree, namespace, resume=True) as handle:
@@ -354,6 +375,7 @@ class EventStream:
 
     def __init__(self, receive: Any) -> None:
         self._receive = receive
+        self._read = 0
         self.result: RunResult | None = None
         self.error: Exception | None = None
 
@@ -363,9 +385,9 @@ class EventStream:
     async def __anext__(self) -> RunEvent:
         try:
             event: RunEvent = await self._receive.receive()
-            return event
         except anyio.EndOfStream:
             if self.error is not None:
                 raise self.error from None
             raise StopAsyncIteration from None
-
+        self._read += 1  # numbered here: an attempt may be cut off while its event waits for room
+        return replace(event, seq=self._read - 1)

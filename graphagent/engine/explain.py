@@ -63,7 +63,12 @@ async def causes(
 
 
 async def _cause(
-    store: CheckpointStore, graph: CompiledGraph, lineage: str, namespace: str, wanted: str, by_step: dict[int, list[int]]
+    store: CheckpointStore,
+    graph: CompiledGraph,
+    lineage: str,
+    namespace: str,
+    wanted: str,
+    by_step: dict[int, list[int]],
 ) -> Cause | None:
     number = wanted.rpartition("#")[2].partition("~")[0]
     if not number.isdigit():

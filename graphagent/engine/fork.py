@@ -51,9 +51,7 @@ async def branch_off(
     frame.head = loaded.row.seq if same else None
     frame.fresh, frame.base = True, frame.seq + 1
     if frame.origins is not None:
-        frame.origins = [
-            Origin(frame.base, i, origin.visit, origin.node) for i, origin in enumerate(frame.origins)
-        ]
+        frame.origins = [Origin(frame.base, i, origin.visit, origin.node) for i, origin in enumerate(frame.origins)]
     if drop_finished:
         frame.held = {}
     frame.kept = set()
@@ -64,9 +62,7 @@ async def branch_off(
     if same:
         changed = delta_between(setup.graph.schema, before, frame.values)
     facts = {"from": checkpoint_id(source.lineage, namespace, loaded.row.seq), **(note or {})}
-    await save_state(
-        frame, kind, changed, note=facts, questions=questions, pointer=loaded.row.seq if same else None
-    )
+    await save_state(frame, kind, changed, note=facts, questions=questions, pointer=loaded.row.seq if same else None)
     await keep(frame, list(frame.held))
     if keep_effects:
         await _copy_effects(source, frame, namespace, old_bases)
@@ -114,6 +110,4 @@ async def _copy_effects(source: Tree, frame: Frame, namespace: str, origins: Map
             copied = EffectRow(frame.base, place, effect.name, effect.ordinal, False)
             await store.claim_effect(lease, frame.namespace, copied)
             if effect.committed:
-                await store.commit_effect(
-                    lease, frame.namespace, replace(copied, committed=True, result=effect.result)
-                )
+                await store.commit_effect(lease, frame.namespace, replace(copied, committed=True, result=effect.result))

@@ -16,12 +16,21 @@ from graphagent.engine.state_codec import StateCodec
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.marking import Activation, Marking, text_of
 from graphagent.graph.policies import RetryPolicy
+from graphagent.unset import UNSET
 
 if TYPE_CHECKING:
     from graphagent.engine.attempt import NodeCall
+    from graphagent.engine.lone import LoneNode
     from graphagent.engine.stream import Emitter
 
 Mode = Literal["superstep", "eager"]
+
+
+class Step(NamedTuple):
+    """Positions of the frontier that run now; the others have finished or wait for an answer. `nodes` of all."""
+
+    todo: tuple[int, ...]
+    nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,18 @@ class Setup:
     cancel_on_failure: bool
     save_each_step: bool  # durability "step"
     debug: bool
+    lone_steps: tuple[Step, ...]  # per node: the step in which it alone runs
+    lone: tuple[LoneNode | None, ...]
+    fired: dict[Any, Marking] = field(default_factory=dict)  # transitions seen so far, by marking and completions
+
+
+class Ran(NamedTuple):
+    """What came of a lone node that has run already, and of its router if that has too."""
+
+    result: Any
+    error: Exception | None = None
+    label: Any = UNSET
+    route_error: Exception | None = None
 
 
 class Origin(NamedTuple):
@@ -81,6 +102,7 @@ class Frame:
     """One graph's run. `seq` counts rows as if each step wrote one; `head` is the newest row that was written."""
 
     setup: Setup
+    graph: CompiledGraph
     tree: Tree
     namespace: str
     marking: Marking
@@ -106,14 +128,10 @@ class Frame:
     passed: frozenset[int] = frozenset()  # positions whose breakpoint a resume has passed
     origins: list[Origin] | None = None  # of the frontier; None: all started from row `base`
     resuming: bool = False  # no step has been taken since the frame was loaded
+    ran: Ran | None = None  # a lone node has run and waits for the loop to settle it
     landed: bool = False
     ended: bool = False  # the newest row is an end row
     recent: deque[tuple[str, ...]] = field(default_factory=lambda: deque(maxlen=24))  # nodes of the last steps
-
-    @property
-    def graph(self) -> CompiledGraph:
-        """The graph that runs."""
-        return self.setup.graph
 
     @property
     def lineage(self) -> str:
@@ -140,8 +158,7 @@ class Frame:
         if len(frontier) == 1:
             return text
         same = [
-            i for i, other in enumerate(frontier)
-            if other.node == activation.node and other.branch == activation.branch
+            i for i, other in enumerate(frontier) if other.node == activation.node and other.branch == activation.branch
         ]
         return text if same[0] == position else f"{text}~{same.index(position)}"
 

@@ -40,7 +40,9 @@ async def call_before(callbacks: Sequence[NodeCallbacks], ctx: Any, state: Any) 
     return UNSET
 
 
-async def call_after(callbacks: Sequence[NodeCallbacks], ctx: Any, state: Any, result: Any, error: Exception | None) -> Any:
+async def call_after(
+    callbacks: Sequence[NodeCallbacks], ctx: Any, state: Any, result: Any, error: Exception | None
+) -> Any:
     """The result after all have seen it, UNSET if there is none (a failure that nobody recovered).
 
     The node's own callbacks run first here: they are nearer to it.
@@ -72,5 +74,3 @@ async def call_end(callbacks: Sequence[NodeCallbacks], ctx: Any, outcome: Any) -
 async def settled(value: Any) -> Any:
     """The value, awaited if it is awaitable."""
     return await value if isawaitable(value) else value
-
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphagent.engine.endings import end, unstorable
 from graphagent.engine.execute import execute
 from graphagent.engine.frame import Frame
+from graphagent.engine.lone import is_lone, run_lone
 from graphagent.engine.outcome import Outcome
 from graphagent.engine.persist import save_step
 from graphagent.engine.plan import Stop, breaks_after, natural_end, plan
@@ -17,7 +18,7 @@ async def run_supersteps(frame: Frame) -> Stop:
     """Run a frame until it ends, for whatever reason; what it did is in the frame and in the store."""
     emitter = frame.tree.emitter
     while True:
-        step = plan(frame)
+        step = (await run_lone(frame) if is_lone(frame) else None) or plan(frame)
         if isinstance(step, Stop):
             return await end(frame, step)
         if emitter is not None:
@@ -35,9 +36,7 @@ async def run_supersteps(frame: Frame) -> Stop:
         over = not result.marking.frontier and natural_end(frame.graph, result.marking).kind == "completed"
         breaks = breaks_after(frame, result.merged.state) if frame.graph.after else ()
         try:
-            await save_step(
-                frame, result.merged, result.marking, step.nodes, note=result.note, end=over and not breaks
-            )
+            await save_step(frame, result.merged, result.marking, step.nodes, note=result.note, end=over and not breaks)
         except EncodeError as error:
             return await end(frame, unstorable(frame, error))
 
@@ -58,7 +57,7 @@ def advance(frame: Frame, result: Result, nodes: tuple[str, ...]) -> dict[int, O
     frame.steps += 1
     frame.tree.meter.usage.steps += 1
     frame.recent.append(nodes)
-    frame.resuming = False
+    frame.resuming, frame.ran = False, None
     if frame.passed:
         frame.passed = frozenset()
     outcomes, frame.held = frame.held, {}

@@ -15,6 +15,7 @@ from graphagent.graph.marking import ALL_EDGES, Activation, Arrival, Branch, Gro
 from graphagent.graph.names import END, END_INDEX, START
 
 Overlays = dict[int, Mapping[str, Any]]
+_EMPTY: list[Any] = [None, [], 0, 0, None, None]  # what an activation without anything special has
 
 
 def encode_marking(graph: CompiledGraph, marking: Marking) -> Any:
@@ -35,8 +36,13 @@ def encode_marking(graph: CompiledGraph, marking: Marking) -> Any:
         plain["j"] = waiting
     if marking.groups:
         plain["g"] = [
-            [g.id, g.open, [[graph.names[n], _target(graph, t)] for n, t in g.exits], _branch(graph, g.branch),
-             list(g.origins)]
+            [
+                g.id,
+                g.open,
+                [[graph.names[n], _target(graph, t)] for n, t in g.exits],
+                _branch(graph, g.branch),
+                list(g.origins),
+            ]
             for g in marking.groups
         ]
     if marking.ended:
@@ -90,15 +96,14 @@ def decode_marking(graph: CompiledGraph, plain: Any, overlays: Mapping[int, Mapp
 
 def _activation(graph: CompiledGraph, item: Activation) -> list[Any]:
     trigger = None if item.trigger is None else list(item.trigger)
-    full = [graph.names[item.node], _branch(graph, item.branch), item.group, item.index, trigger, item.error]
-    empty = [None, [], 0, 0, None, None]
-    while len(full) > 1 and full[-1] == empty[len(full) - 1]:
+    full = [graph.names[item.node], _branch(graph, item.branch), item.group, item.place, trigger, item.error]
+    while len(full) > 1 and full[-1] == _EMPTY[len(full) - 1]:
         full.pop()
     return full
 
 
 def _padded(item: list[Any]) -> list[Any]:
-    return [*item, *[None, [], 0, 0, None, None][len(item) :]]
+    return [*item, *_EMPTY[len(item) :]]
 
 
 def _branch(graph: CompiledGraph, branch: Branch) -> list[list[str]]:
@@ -111,7 +116,8 @@ def _read_branch(graph: CompiledGraph, branch: list[list[str]]) -> Branch:
 
 
 def _arrival(graph: CompiledGraph, arrival: Arrival) -> list[Any]:
-    return [_branch(graph, arrival.branch), list(arrival.origins)]
+    plain: list[Any] = [_branch(graph, arrival.branch), list(arrival.origins)]
+    return plain if arrival.error is None else [*plain, arrival.error]
 
 
 def _target(graph: CompiledGraph, target: int) -> str | None:
@@ -125,9 +131,10 @@ def _read_join(graph: CompiledGraph, place: int, arrived: list[Any], fired: bool
     for name, queue in arrived:
         if name not in slots:
             raise _gone(f"source of join '{table.id}'", name, list(slots))
-        queues.append(
-            (slots[name], tuple(Arrival(_read_branch(graph, branch), tuple(origins)) for branch, origins in queue))
+        arrivals = tuple(
+            Arrival(_read_branch(graph, branch), tuple(origins), *error) for branch, origins, *error in queue
         )
+        queues.append((slots[name], arrivals))
     return JoinState(tuple(sorted(queues, key=lambda item: item[0])), fired)
 
 

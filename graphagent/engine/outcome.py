@@ -16,6 +16,7 @@ from graphagent.graph.schema import StateSchema
 from graphagent.graph.view import values_of
 
 Sends = tuple[tuple[int, Mapping[str, Any]], ...]
+_NOTHING: Mapping[str, Any] = {}
 
 
 class Outcome:
@@ -25,7 +26,12 @@ class Outcome:
     `asked` questions, or a `limit` cut it off.
     """
 
-    __slots__ = ("asked", "attempts", "cached", "error", "failure", "goto", "limit", "sends", "update")
+    failure: Exception | None = None
+    asked: tuple[Question, ...] = ()
+    limit: str | None = None
+    error: str | None = None  # text of the failure that an error edge handles
+    cached = False
+    attempts = 1
 
     def __init__(
         self,
@@ -33,23 +39,14 @@ class Outcome:
         goto: tuple[int, ...] | None = None,
         sends: Sends | None = None,
     ) -> None:
-        self.update: Mapping[str, Any] = update if update is not None else _NOTHING
+        self.update = _NOTHING if update is None else update
         self.goto = goto
         self.sends = sends
-        self.failure: Exception | None = None
-        self.asked: tuple[Question, ...] = ()
-        self.limit: str | None = None
-        self.error: str | None = None  # text of the failure that an error edge handles
-        self.cached = False
-        self.attempts = 1
 
     @property
     def done(self) -> bool:
         """True if there is a result to merge."""
         return self.failure is None and not self.asked and self.limit is None
-
-
-_NOTHING: Mapping[str, Any] = {}
 
 
 def failed(error: Exception) -> Outcome:
@@ -67,6 +64,8 @@ def outcome_of(graph: CompiledGraph, node: int, given: Mapping[str, Any], result
     if result is None:
         return Outcome()
     who = graph.names[node]
+    if type(result) is dict:
+        return Outcome(checked_update(graph.schema, who, given, result))
     if isinstance(result, Command):
         update = None if result.update is None else checked_update(graph.schema, who, given, result.update)
         goto, sends = _jump(graph, node, result.goto)
@@ -133,8 +132,10 @@ def _sends(graph: CompiledGraph, node: int, sends: Sequence[Send]) -> Sends:
     found = []
     for send in sends:
         target = resolve_jump(graph, node, send.node, "Send")
-        overlay = {name: checked_overlay(graph.schema, who.format(send.node), name, value) for name, value in
-                   values_of_overlay(send.overlay).items()}
+        overlay = {
+            name: checked_overlay(graph.schema, who.format(send.node), name, value)
+            for name, value in values_of_overlay(send.overlay).items()
+        }
         found.append((target, overlay))
     return tuple(found)
 
@@ -172,5 +173,3 @@ def from_row(graph: CompiledGraph, row: ActivationRow) -> Outcome:
     outcome = Outcome(row.update, None if row.goto is None else tuple(index[name] for name in row.goto), sends)
     outcome.error = (row.note or {}).get("error")
     return outcome
-
-

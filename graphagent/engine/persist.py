@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import anyio
 
@@ -15,6 +15,7 @@ from graphagent.engine.outcome import failed, to_row
 from graphagent.errors import CheckpointError, EncodeError, SaveError
 from graphagent.graph.marking import Marking
 
+T = TypeVar("T")
 SNAPSHOT_AFTER = 128
 """Rows after which a snapshot is written, however small their deltas were."""
 
@@ -124,17 +125,22 @@ async def keep(frame: Frame, positions: Iterable[int]) -> None:
             frame.kept.add(position)
     for base, rows in by_base.items():
         try:
-            await frame.store.put_activations(await frame.tree.writer(), frame.namespace, base, rows, frame.setup.codec)
+            await _put(frame, base, rows)
         except EncodeError:
             await _keep_singly(frame, base, rows)
 
 
-async def _keep_singly(frame: Frame, base: int, rows: list[ActivationRow]) -> None:
+async def _put(frame: Frame, base: int, rows: list[ActivationRow]) -> None:
     assert frame.store is not None
+    lease = await frame.tree.writer()
+    await _bounded(frame, frame.store.put_activations(lease, frame.namespace, base, rows, frame.setup.codec))
+
+
+async def _keep_singly(frame: Frame, base: int, rows: list[ActivationRow]) -> None:
     place = {(frame.origin(p).base, frame.origin(p).position): p for p in frame.held}
     for row in rows:
         try:
-            await frame.store.put_activations(await frame.tree.writer(), frame.namespace, base, [row], frame.setup.codec)
+            await _put(frame, base, [row])
         except EncodeError as error:
             frame.held[place[base, row.position]] = failed(named_encode_error(error, row.node))
             frame.kept.discard(place[base, row.position])
@@ -142,7 +148,9 @@ async def _keep_singly(frame: Frame, base: int, rows: list[ActivationRow]) -> No
 
 def named_encode_error(error: EncodeError, node: str) -> EncodeError:
     """The error with the node that wrote the value."""
-    named = EncodeError(f"node '{node}' wrote a value that can't be stored: {error}", path=error.path, field=error.field)
+    named = EncodeError(
+        f"node '{node}' wrote a value that can't be stored: {error}", path=error.path, field=error.field
+    )
     named.__cause__ = error
     return named
 
@@ -201,8 +209,17 @@ def _row(
 def _bare(frame: Frame, before: Row, source: Source) -> Row:
     """A row right behind another, with nothing changed."""
     return Row(
-        frame.seq, before.seq, source, before.step, frame.seq, frame.snap, frame.root, before.marking,
-        run_id=before.run_id, fingerprint=before.fingerprint, created_at=before.created_at,
+        frame.seq,
+        before.seq,
+        source,
+        before.step,
+        frame.seq,
+        frame.snap,
+        frame.root,
+        before.marking,
+        run_id=before.run_id,
+        fingerprint=before.fingerprint,
+        created_at=before.created_at,
     )
 
 
@@ -221,16 +238,29 @@ def _full_lists(frame: Frame, state: dict[str, Any]) -> dict[str, ListDelta]:
 
 
 async def _append(
-    frame: Frame, rows: list[Row], *, state: dict[str, Any] | None = None, closes: int | None = None, release: bool = False
+    frame: Frame,
+    rows: list[Row],
+    *,
+    state: dict[str, Any] | None = None,
+    closes: int | None = None,
+    release: bool = False,
 ) -> None:
     store = frame.store
     assert store is not None
     wide = len(frame.marking.frontier) > 1 or frame.kept
     try:
+        if frame.setup.debug and frame.tree.durable and not store.persistent:
+            for row in rows:  # a test on a store in memory finds what a database would refuse
+                frame.setup.codec.check(row)
         size = await _bounded(
             frame,
             store.append(
-                await frame.tree.writer(), frame.namespace, rows, frame.setup.codec, closes=closes if wide else None, release=release
+                await frame.tree.writer(),
+                frame.namespace,
+                rows,
+                frame.setup.codec,
+                closes=closes if wide else None,
+                release=release,
             ),
         )
     except CheckpointError:
@@ -259,16 +289,17 @@ async def _append(
         frame.unsaved_nodes.clear()
 
 
-async def _bounded(frame: Frame, write: Any) -> int:
-    """The write, within the time a save may take where the store can be waited for."""
+async def _bounded(frame: Frame, write: Awaitable[T]) -> T:
+    """The write, within the time a save may take where the store can be waited for.
+
+    A cancellation of the run takes effect after it: what was done is kept, not half written and done again.
+    """
+    if not getattr(frame.store, "remote", False):
+        return await write
     timeout = frame.setup.limits.save_timeout
-    if timeout is None or not getattr(frame.store, "remote", False):
-        size: int = await write
-        return size
     try:
-        with anyio.fail_after(timeout):
-            size = await write
-            return size
+        with anyio.fail_after(timeout, shield=True):
+            return await write
     except TimeoutError as error:
         raise SaveError(
             f"a checkpoint of lineage '{frame.lineage}' was not written within {timeout} s (limits.save_timeout)"

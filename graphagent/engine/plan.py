@@ -6,18 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from graphagent.checkpoint.record import Question
-from graphagent.engine.frame import Frame
+from graphagent.engine.frame import Frame, Step
 from graphagent.engine.questions import pending, question_id
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.marking import Marking
 from graphagent.graph.transitions import starving
-
-
-class Step(NamedTuple):
-    """Positions of the frontier that run now; the others have finished or wait for an answer. `nodes` of all."""
-
-    todo: tuple[int, ...]
-    nodes: tuple[str, ...]
 
 
 class Stop(NamedTuple):
@@ -36,16 +29,20 @@ def plan(frame: Frame, running: frozenset[int] = frozenset()) -> Step | Stop:
         return natural_end(frame.graph, frame.marking)
     tree = frame.tree
     if tree.stop is not None:
-        return Stop("cancelled", "cancelled") if tree.stop == "cancel" else Stop("asked", "pause", (pause_question(frame),))
+        return (
+            Stop("cancelled", "cancelled")
+            if tree.stop == "cancel"
+            else Stop("asked", "pause", (pause_question(frame),))
+        )
     if frame.steps >= frame.step_bound:
         return Stop("limit", _steps_reason(frame))
     if tree.meter.budget is not None and (bound := tree.meter.exceeded()) is not None:
         return Stop("limit", f"budget: {bound}")
     if frame.graph.before and (asked := _before(frame, running)):
         return Stop("asked", "breakpoint", asked)
-    names = frame.graph.names
     if len(frontier) == 1 and not frame.held and not frame.questions:
-        return Step((0,), (names[frontier[0].node],))
+        return frame.setup.lone_steps[frontier[0].node]
+    names = frame.graph.names
     moved = {question.position for question in frame.questions if question.answered and question.frame is not None}
     waiting = {question.position for question in pending(frame.questions)} - moved
     todo = tuple(i for i in range(len(frontier)) if i not in frame.held and i not in waiting)
@@ -63,7 +60,6 @@ def natural_end(graph: CompiledGraph, marking: Marking) -> Stop:
     if graph.names_end and not marking.ended:
         return Stop("stalled", "end_not_reached: the graph names END, nothing is left to run, and END was not reached")
     return Stop("completed", "completed")
-
 
 
 def _steps_reason(frame: Frame) -> str:

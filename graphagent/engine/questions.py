@@ -5,6 +5,7 @@ Pure over values; the loop stores what comes out.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Union
@@ -23,6 +24,19 @@ class InterruptSignal(BaseException):
     """Unwinds a node that asked. Not an `Exception`: a broad handler in user code must not swallow a question."""
 
 
+@functools.lru_cache(maxsize=256)
+def _cached_adapter(annotation: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(annotation)
+
+
+def adapter_of(annotation: Any) -> TypeAdapter[Any]:
+    """The validator of an answer type, made once where the type can be a key."""
+    try:
+        return _cached_adapter(annotation)
+    except TypeError:
+        return TypeAdapter(annotation)
+
+
 def question_id(namespace: str, activation: str, ordinal: int) -> str:
     """`<namespace>/<activation>.<ordinal>`; the activation has branch path, node and visit."""
     return f"{namespace}/{activation}.{ordinal}" if namespace else f"{activation}.{ordinal}"
@@ -33,9 +47,19 @@ def answer_schema(answer_type: Any) -> Any:
     if answer_type is Any or answer_type is None:
         return None
     try:
-        return TypeAdapter(answer_type).json_schema()
+        return _cached_schema(answer_type)
+    except TypeError:  # a type that can't be a key
+        return _schema(answer_type)
+
+
+def _schema(answer_type: Any) -> Any:
+    try:
+        return adapter_of(answer_type).json_schema()
     except Exception:
         return None
+
+
+_cached_schema = functools.lru_cache(maxsize=256)(_schema)
 
 
 def plain_prompt(prompt: Any) -> Any:
@@ -48,7 +72,7 @@ def checked_answer(answer_type: Any, value: Any, question: Question) -> Any:
     if answer_type is Any:
         return value
     try:
-        return TypeAdapter(answer_type).validate_python(value)
+        return adapter_of(answer_type).validate_python(value)
     except ValidationError as error:
         raise _wrong(question, value, error) from error
 
@@ -56,8 +80,7 @@ def checked_answer(answer_type: Any, value: Any, question: Question) -> Any:
 def _wrong(question: Question, value: Any, error: ValidationError) -> AnswerError:
     first = error.errors(include_url=False)[0]
     return AnswerError(
-        f"the answer to '{question.key}' ({question.id}) is {value!r:.80}: {first['msg']}; "
-        f"expected {question.schema}",
+        f"the answer to '{question.key}' ({question.id}) is {value!r:.80}: {first['msg']}; expected {question.schema}",
         (public(question),),
     )
 
@@ -67,9 +90,7 @@ def pending(questions: Sequence[Question]) -> list[Question]:
     return [q for q in questions if not q.answered and q.kind == "ask"]
 
 
-def take_answers(
-    questions: Sequence[Question], answers: Mapping[str, Any], answer: Any
-) -> list[Question]:
+def take_answers(questions: Sequence[Question], answers: Mapping[str, Any], answer: Any) -> list[Question]:
     """The questions with the given answers in them. Nothing is taken unless everything fits. Raises AnswerError."""
     open_ones = pending(questions)
     shown: list[Interrupt] = [public(q) for q in open_ones]
@@ -85,8 +106,11 @@ def take_answers(
             hint = f": {alternatives(name, known)}" if known else ""
             raise AnswerError(f"no interrupt '{name}' is pending{hint}; {_listing(open_ones)}", shown)
         if len(matches) > 1:
-            raise AnswerError(f"'{name}' is the key of {len(matches)} pending interrupts; answer by id: "
-                              f"{', '.join(q.id for q in matches)}", shown)
+            raise AnswerError(
+                f"'{name}' is the key of {len(matches)} pending interrupts; answer by id: "
+                f"{', '.join(q.id for q in matches)}",
+                shown,
+            )
         if matches[0].id in given:
             raise AnswerError(f"interrupt '{name}' is answered twice", shown)
         given[matches[0].id] = value
@@ -103,7 +127,7 @@ def _listing(open_ones: Sequence[Question]) -> str:
 def _plain(question: Question, value: Any) -> Any:
     """The answer as it is stored: checked against the schema, made of plain data."""
     try:
-        value = TypeAdapter(type_of(question.schema)).validate_python(to_jsonable_python(value, fallback=lambda v: v))
+        value = adapter_of(type_of(question.schema)).validate_python(to_jsonable_python(value, fallback=lambda v: v))
     except ValidationError as error:
         raise _wrong(question, value, error) from error
     try:

@@ -101,7 +101,10 @@ async def _check(setup: Setup, tree: Tree, namespace: str, before: Loaded, after
     if recorded == now:
         return None
     return Divergence(
-        here, after.row.nodes, recorded, now,
+        here,
+        after.row.nodes,
+        recorded,
+        now,
         f"after {', '.join(after.row.nodes)} the run stood at {recorded}, this graph goes to {now}",
     )
 

@@ -12,7 +12,14 @@ from graphagent.engine.marking_codec import decode_marking
 from graphagent.engine.merge import Merged, merge_writes
 from graphagent.engine.outcome import from_row
 from graphagent.engine.state_codec import contained
-from graphagent.errors import DecodeError, IncompatibleCheckpoint, InvalidUpdate, LoadError, UndeclaredField, alternatives
+from graphagent.errors import (
+    DecodeError,
+    IncompatibleCheckpoint,
+    InvalidUpdate,
+    LoadError,
+    UndeclaredField,
+    alternatives,
+)
 from graphagent.graph.marking import Marking
 from graphagent.graph.schema import StateSchema
 from graphagent.graph.transitions import start
@@ -24,6 +31,7 @@ def new_frame(setup: Setup, tree: Tree, namespace: str, store: CheckpointStore |
     limits = setup.limits
     return Frame(
         setup=setup,
+        graph=setup.graph,
         tree=tree,
         namespace=namespace,
         marking=Marking(()),
@@ -61,9 +69,7 @@ def fresh_origins(frame: Frame, base: int) -> list[Origin]:
     return [Origin(base, i, frame.step + 1, names[a.node]) for i, a in enumerate(frame.marking.frontier)]
 
 
-def checked_input(
-    schema: StateSchema, given: Any, inputs: tuple[str, ...] | None, who: str
-) -> dict[str, Any]:
+def checked_input(schema: StateSchema, given: Any, inputs: tuple[str, ...] | None, who: str) -> dict[str, Any]:
     """An input as a checked update. None is empty; an instance of the state class stands for the fields set in it."""
     if given is None:
         return {}
@@ -77,7 +83,8 @@ def checked_input(
     for name in given:
         if inputs is not None and name not in inputs and name in schema.fields:
             raise UndeclaredField(
-                f"{who} gives '{name}', which is not one of the graph's inputs: {alternatives(name, inputs)}", field=name
+                f"{who} gives '{name}', which is not one of the graph's inputs: {alternatives(name, inputs)}",
+                field=name,
             )
     return {name: schema.check(name, value, who) for name, value in given.items()}
 
@@ -143,5 +150,3 @@ async def load_row(
         ) from error
     except LoadError as error:
         raise IncompatibleCheckpoint(str(error), changes=(str(error),)) from error
-
-

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-import anyio.from_thread
-from anyio.lowlevel import EventLoopToken, current_token
+from anyio.lowlevel import current_token
 
 from graphagent.checkpoint.store import Signal
 from graphagent.engine.endings import end
@@ -36,7 +35,7 @@ class Handle:
 
     tree: Tree
     scope: anyio.CancelScope
-    token: EventLoopToken | None = None
+    soon: Callable[[Callable[[], None]], object] | None = None  # has the event loop call it, from whatever thread
     waiters: list[anyio.Event] = field(default_factory=list)
 
     def cancel(self) -> None:
@@ -53,10 +52,10 @@ class Handle:
             self.scope.cancel()
 
     def on_signal(self, signal: Signal) -> None:
-        """What the store says about the lease, from whatever thread."""
+        """What the store says about the lease, from whatever thread; its thread is not made to wait."""
         self.tree.lost = self.tree.lost or signal == "lost"
-        if self.token is not None:
-            anyio.from_thread.run_sync(self.cancel, token=self.token)
+        if self.soon is not None:
+            self.soon(self.cancel)
 
     def over(self) -> None:
         """Wake those who wait for the end."""
@@ -66,17 +65,29 @@ class Handle:
 
 def new_handle(tree: Tree) -> Handle:
     """A handle for a run that is about to begin on this event loop."""
-    token = current_token() if tree.durable else None
-    return Handle(tree, anyio.CancelScope(), token)
+    soon = None
+    if tree.durable:
+        loop: Any = current_token().native_token  # of trio or of asyncio
+        soon = getattr(loop, "run_sync_soon", None) or loop.call_soon_threadsafe
+    handle = Handle(tree, anyio.CancelScope(), soon)
+    if tree.emitter is not None:
+        tree.emitter.stop_run = handle.cancel
+    return handle
 
 
-async def drive_root(frame: Frame, handle: Handle, drive: Drive) -> RunResult:
-    """Drive a root frame to its end and say how it ended. Raises only what the caller's own cancellation raises."""
+async def drive_root(frame: Frame, handle: Handle | None, drive: Drive) -> RunResult:
+    """Drive a root frame to its end and say how it ended. Raises only what the caller's own cancellation raises.
+
+    Without a handle nobody else can reach the run.
+    """
     tree = frame.tree
     stop: Stop | None = None
     try:
-        with handle.scope:
+        if handle is None:
             stop = await drive(frame)
+        else:
+            with handle.scope:
+                stop = await drive(frame)
         if stop is None or (tree.lost and stop.kind != "completed"):
             stop = await _cut_short(frame)
     except CheckpointError as error:
@@ -86,8 +97,9 @@ async def drive_root(frame: Frame, handle: Handle, drive: Drive) -> RunResult:
         with anyio.CancelScope(shield=True):
             await _leave(frame, None)
         raise
-    with anyio.CancelScope(shield=True):
-        await _leave(frame, stop)
+    if tree.lease is not None:
+        with anyio.CancelScope(shield=True):
+            await _leave(frame, stop)
     if tree.emitter is not None:
         await tree.emitter.ended(frame, stop)
     return result_of(frame, stop)

@@ -22,9 +22,7 @@ Drive = Callable[[Frame], Awaitable[Stop]]
 MakeSetup = Callable[[CompiledGraph], Setup]
 
 
-def node_calls(
-    graph: CompiledGraph, options: Setup, drive: Drive, child_setup: MakeSetup
-) -> tuple[NodeCall, ...]:
+def node_calls(graph: CompiledGraph, options: Setup, drive: Drive, child_setup: MakeSetup) -> tuple[NodeCall, ...]:
     """One NodeCall per node, in graph order."""
     return tuple(_call(graph, i, node, options, drive, child_setup) for i, node in enumerate(graph.defs))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from graphagent.checkpoint.plans import Cipher, Plan, plan_for
+from graphagent.checkpoint.record import Row
 from graphagent.errors import EncodeError, LoadError
 from graphagent.graph.fields import Field
 from graphagent.graph.schema import StateSchema
@@ -31,6 +32,16 @@ class StateCodec:
     def decode_part(self, field: str, plain: Any) -> Any:
         """The value, or the list of items of a list-like field."""
         return (self._parts.get(field) or self._part(field)).decode(plain, f"state.{field}")
+
+    def check(self, row: Row) -> None:
+        """Raise EncodeError for a row that a store which encodes would refuse."""
+        for name, part in [*row.values.items(), *row.patches.items()]:
+            self.encode_part(name, part)
+        for name, change in row.lists.items():
+            self.encode_part(name, [*change.items, *(item for _, item in change.put)])
+        for overlay in row.overlays.values():
+            for name, value in overlay.items():
+                self.encode_part(name, value)
 
     def encode_update(self, field: str, update: Any) -> Any:
         """Plain data of an update."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from graphagent.engine.frame import Frame
+from graphagent.engine.frame import Frame, Step
 from graphagent.engine.merge import Merged, merge_writes
 from graphagent.engine.outcome import Outcome
-from graphagent.engine.plan import Step, Stop
+from graphagent.engine.plan import Stop
 from graphagent.errors import GraphAgentError, RouteError, StepFailed
 from graphagent.graph.marking import Completion, Marking
 from graphagent.graph.routes import Route, resolve
 from graphagent.graph.transitions import fire
+from graphagent.unset import UNSET
+
+_ALONE = Completion(0)
+MEMO_WIDTH, MEMO_SIZE = 8, 1024
+"""Frontiers that are remembered, and how many transitions of a graph."""
 
 
 class Result(NamedTuple):
@@ -38,17 +43,39 @@ async def settle(frame: Frame, step: Step) -> Result | Stop:
             if outcome.failure is not None or outcome.asked or outcome.limit is not None:
                 return _unfinished(frame)
             merged = merge_writes(frame.graph.schema, frame.values, ((step.nodes[0], outcome.update),))
-            completions = [await completion(frame, 0, outcome, merged.state)]
+            completions: tuple[Completion, ...] = (await completion(frame, 0, outcome, merged.state),)
         else:
             outcomes = [held[position] for position in range(len(frontier))]
             if not all(outcome.done for outcome in outcomes):
                 return _unfinished(frame)
             writes = [(step.nodes[i], outcome.update) for i, outcome in enumerate(outcomes)]
             merged = merge_writes(frame.graph.schema, frame.values, writes)
-            completions = [await completion(frame, i, outcome, merged.state) for i, outcome in enumerate(outcomes)]
+            completions = tuple(
+                [await completion(frame, i, outcome, merged.state) for i, outcome in enumerate(outcomes)]
+            )
     except GraphAgentError as error:
         return Stop("failed", str(error), error=error)
-    return Result(merged, fire(frame.graph, frame.marking, completions), _decisions(frame, completions))
+    return Result(merged, _fired(frame, completions), _decisions(frame, completions))
+
+
+def _fired(frame: Frame, completions: tuple[Completion, ...]) -> Marking:
+    """`fire`, remembered: it is pure, and small markings come again run after run."""
+    marking = frame.marking
+    if len(marking.frontier) > MEMO_WIDTH:
+        return fire(frame.graph, marking, completions)
+    memo = frame.setup.fired
+    try:
+        known = memo.get((marking, completions))
+    except TypeError:  # an overlay can't be hashed
+        return fire(frame.graph, marking, completions)
+    if known is None:
+        known = fire(frame.graph, marking, completions)
+        if any(done.origin for done in completions):
+            return known
+        if len(memo) >= MEMO_SIZE:
+            memo.clear()
+        memo[marking, completions] = known
+    return known
 
 
 async def settle_one(frame: Frame, position: int, outcome: Outcome) -> Result | Stop:
@@ -64,24 +91,32 @@ async def settle_one(frame: Frame, position: int, outcome: Outcome) -> Result | 
 
 async def completion(frame: Frame, position: int, outcome: Outcome, state: dict[str, Any]) -> Completion:
     """What a finished activation chose; its routers see the merged state, without overlay."""
+    graph, frontier = frame.graph, frame.marking.frontier
+    node = frontier[position].node
     origin = None
-    if frame.origins is not None or len(frame.marking.frontier) > 1 or frame.marking.joins:
-        origin = frame.activation_id(position) if frame.tree.durable else None
+    if frame.tree.durable and (len(frontier) > 1 or graph.arrivals[node] or frame.origins is not None):
+        origin = frame.activation_id(position)
     if outcome.goto is not None or outcome.sends is not None:
         return Completion(position, (), outcome.goto, outcome.sends, origin, outcome.error)
-    routers = frame.graph.routers[frame.marking.frontier[position].node]
+    routers = graph.routers[node]
     if not routers:
-        return Completion(position, (), None, None, origin)
-    view = frame.graph.schema.view(state)
+        return _ALONE if origin is None and position == 0 else Completion(position, (), None, None, origin)
     if len(routers) == 1:
-        return Completion(position, await _route(frame, routers[0], view), None, None, origin)
-    chosen = [target for route in routers for target in await _route(frame, route, view)]
+        return Completion(position, await _route(frame, routers[0], state), None, None, origin)
+    chosen = [target for route in routers for target in await _route(frame, route, state)]
     return Completion(position, tuple(dict.fromkeys(chosen)), None, None, origin)
 
 
-async def _route(frame: Frame, route: Route, view: Any) -> tuple[int, ...]:
+async def _route(frame: Frame, route: Route, state: dict[str, Any]) -> tuple[int, ...]:
+    ran = frame.ran
     try:
-        returned = await route.router(view) if route.is_async else route.router(view)
+        if ran is not None and ran.route_error is not None:
+            raise ran.route_error
+        if ran is not None and ran.label is not UNSET:
+            returned = ran.label
+        else:
+            view = frame.graph.schema.view(state)
+            returned = await route.router(view) if route.is_async else route.router(view)
     except Exception as error:
         raise RouteError(
             f"the router of '{route.source}' failed: {type(error).__name__}: {error}", node=route.source
@@ -94,8 +129,10 @@ def _unfinished(frame: Frame) -> Stop:
     held = sorted(frame.held.items())
     failures = [outcome.failure for _, outcome in held if outcome.failure is not None]
     if failures:
-        error = failures[0] if len(failures) == 1 else StepFailed(
-            f"{len(failures)} activations of step {frame.step + 1} failed", failures
+        error = (
+            failures[0]
+            if len(failures) == 1
+            else StepFailed(f"{len(failures)} activations of step {frame.step + 1} failed", failures)
         )
         return Stop("failed", str(failures[0]), error=error)
     limits = [outcome.limit for _, outcome in held if outcome.limit is not None]
@@ -105,9 +142,12 @@ def _unfinished(frame: Frame) -> Stop:
     return Stop("asked", "interrupt", asked)
 
 
-def _decisions(frame: Frame, completions: list[Completion]) -> Mapping[str, Any] | None:
+def _decisions(frame: Frame, completions: Sequence[Completion]) -> Mapping[str, Any] | None:
     """Gotos and Sends, which no router can be asked for again: what a replay needs beside the state."""
-    if all(done.goto is None and done.sends is None for done in completions):
+    for done in completions:
+        if done.goto is not None or done.sends is not None:
+            break
+    else:
         return None
     names = frame.graph.name_of
     return {

@@ -6,15 +6,17 @@ events go out live, in the order of each activation. A slow reader holds the run
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
 from graphagent.checkpoint.record import Row
-from graphagent.engine.frame import Frame, activation_text
+from graphagent.engine.frame import Frame, Step, activation_text
 from graphagent.engine.outcome import Outcome
-from graphagent.engine.plan import Step, Stop
+from graphagent.engine.plan import Stop
 from graphagent.events import MODES, RunEvent
 from graphagent.graph.marking import text_of
 from graphagent.ids import checkpoint_id
@@ -35,8 +37,13 @@ class Emitter:
             wanted |= {"tasks", "checkpoints"}
         self._modes = frozenset(wanted)
         self._send = send
-        self._seq = 0
         self.closed = False
+        self.stop_run: Callable[[], object] = lambda: None
+
+    def leave(self) -> None:
+        """The reader has left: nothing is sent any more, and the run is cancelled."""
+        self.closed = True
+        self.stop_run()
 
     def wants(self, mode: str) -> bool:
         """True if events of that mode are listened to."""
@@ -48,10 +55,10 @@ class Emitter:
             return
         tree = frame.tree
         event = RunEvent(
-            self._seq, cast(Any, mode), kind, tree.lineage, tree.run_id, frame.namespace, data=data, **place
+            0, cast(Any, mode), kind, tree.lineage, tree.run_id, frame.namespace, data=data, **place
         )
-        self._seq += 1
-        await self._send.send(event)
+        with suppress(anyio.BrokenResourceError):  # the reader has left meanwhile
+            await self._send.send(event)
 
     async def node_event(self, mode: str, kind: str, frame: Frame, position: int, payload: Any) -> None:
         """An event that a node itself sends."""
@@ -61,8 +68,12 @@ class Emitter:
         self, frame: Frame, position: int, error: Exception, attempt: int, delay: float | None
     ) -> None:
         """A failed attempt, whether or not another follows."""
-        data = {"error": f"{type(error).__name__}: {error}", "attempt": attempt, "retrying": delay is not None,
-                "next_delay": delay}
+        data = {
+            "error": f"{type(error).__name__}: {error}",
+            "attempt": attempt,
+            "retrying": delay is not None,
+            "next_delay": delay,
+        }
         await self.emit("tasks", "error", frame, data, **_place(frame, position))
 
     async def step_begins(self, frame: Frame, step: Step) -> None:
@@ -73,8 +84,14 @@ class Emitter:
         if "debug" in self._modes:
             await self.emit("debug", "plan", frame, {"nodes": list(step.nodes)}, step=frame.step + 1)
 
-    async def step_ended(self, frame: Frame, step: Step, result: Result, outcomes: Mapping[int, Outcome],
-                         places: Mapping[int, Mapping[str, Any]]) -> None:
+    async def step_ended(
+        self,
+        frame: Frame,
+        step: Step,
+        result: Result,
+        outcomes: Mapping[int, Outcome],
+        places: Mapping[int, Mapping[str, Any]],
+    ) -> None:
         """The ends and updates of a step that has been written. The frame has moved on already."""
         schema = frame.graph.schema
         for position in sorted(outcomes):
@@ -94,8 +111,12 @@ class Emitter:
         """Rows that have been written."""
         if "checkpoints" in self._modes:
             for row in rows:
-                data = {"id": checkpoint_id(frame.lineage, frame.namespace, row.seq), "source": row.source,
-                        "nodes": list(row.nodes), "interrupts": [q.id for q in row.questions if not q.answered]}
+                data = {
+                    "id": checkpoint_id(frame.lineage, frame.namespace, row.seq),
+                    "source": row.source,
+                    "nodes": list(row.nodes),
+                    "interrupts": [q.id for q in row.questions if not q.answered],
+                }
                 await self.emit("checkpoints", row.source, frame, data, step=row.step)
 
     async def ended(self, frame: Frame, stop: Stop) -> None:

@@ -128,9 +128,7 @@ class TimeTravel:
             source = self._still(lineage)
             if new_lineage is None:
                 source = target
-            await branch_off(
-                self._setup, self._setup_of, source, target, namespace, loaded, keep_effects=keep_effects
-            )
+            await branch_off(self._setup, self._setup_of, source, target, namespace, loaded, keep_effects=keep_effects)
         return await self._head(target.lineage, namespace)
 
     async def edit(
@@ -154,8 +152,16 @@ class TimeTravel:
             if as_node is None:
                 values = patched(self.graph, loaded.values, patch)
                 await branch_off(
-                    self._setup, self._setup_of, tree, tree, namespace, loaded, kind="edit", patch=values,
-                    drop_finished=True, note={"edited": sorted(patch)},
+                    self._setup,
+                    self._setup_of,
+                    tree,
+                    tree,
+                    namespace,
+                    loaded,
+                    kind="edit",
+                    patch=values,
+                    drop_finished=True,
+                    note={"edited": sorted(patch)},
                 )
             else:
                 await edited(self._setup, tree, namespace, loaded, patch, as_node)

@@ -31,16 +31,12 @@ class Watch:
                 except Exception:  # what can't be copied (an open client) can't be compared either
                     continue
 
-    def changed(self, values: Mapping[str, Any]) -> str | None:
-        """The first field whose value is not what it was, or None."""
-        for name, kept in self._copies.items():
-            try:
-                same = bool(values[name] == kept)
-            except Exception:
-                same = True
-            if not same and kept == kept:  # a value that differs from itself (NaN) tells nothing
-                return name
-        return None
+    def undo(self, values: Mapping[str, Any]) -> str | None:
+        """Put back what was changed in place; the name of the first such field, or None if nothing was."""
+        changed = [name for name, kept in self._copies.items() if _differs(values[name], kept)]
+        for name in changed:
+            _put_back(values[name], self._copies[name])
+        return changed[0] if changed else None
 
     def error(self, node: str, field: str) -> MutatedState:
         """The error for a change in place."""
@@ -50,3 +46,22 @@ class Watch:
             field=field,
             node=node,
         )
+
+
+def _differs(value: Any, kept: Any) -> bool:
+    try:
+        return not bool(value == kept) and bool(kept == kept)  # what differs from itself (NaN) tells nothing
+    except Exception:
+        return False
+
+
+def _put_back(value: Any, kept: Any) -> None:
+    """The content of `kept` into the object that everybody shares, where its kind allows."""
+    if isinstance(value, list):
+        value[:] = kept
+    elif isinstance(value, dict | set):
+        value.clear()
+        value.update(kept)
+    elif hasattr(value, "__dict__"):
+        value.__dict__.clear()
+        value.__dict__.update(kept.__dict__)

@@ -266,9 +266,7 @@ class StateGraph:
         else:
             found = declared_labels(router) if callable(router) else None
             labels = None if found is None else {label: getattr(label, "value", label) for label in found}
-        self.definition.routes.append(
-            RouteDef(source, router, labels, default=default, place=_caller(), **options)
-        )
+        self.definition.routes.append(RouteDef(source, router, labels, default=default, place=_caller(), **options))
         return self
 
     def add_tools_conditional_edges(self, llm_node: str, tools_node: str, fallback: str = END) -> StateGraph:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from graphagent.errors import alternatives
-from graphagent.graph.definition import GraphDef, NodeDef, Place, Problem, RouteDef
+from graphagent.graph.definition import EdgeDef, ErrorEdgeDef, GraphDef, NodeDef, Place, Problem, RouteDef
 from graphagent.graph.jumps import visible_jumps
 from graphagent.graph.names import END, START
 from graphagent.graph.reach import rival_joins
@@ -27,9 +27,7 @@ def check_definition(graph: GraphDef, schema: StateSchema, *, strict: bool = Tru
         found += list(_rival_joins(graph))
     if strict:
         return found
-    return [
-        Problem(p.code, "warning", p.message, p.at, p.place) if p.code in ("GA008", "GA009") else p for p in found
-    ]
+    return [Problem(p.code, "warning", p.message, p.at, p.place) if p.code in ("GA008", "GA009") else p for p in found]
 
 
 def _error(code: str, message: str, at: tuple[str, ...], place: Place) -> Problem:
@@ -83,19 +81,22 @@ def check_ids(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
 def check_edges(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
     """GA005, GA006: ends of plain and error edges that are no nodes; GA011: the same edge twice."""
     ids = _ids(graph)
-    for edge in [*graph.edges, *graph.error_edges]:
+    both: list[EdgeDef | ErrorEdgeDef] = [*graph.edges, *graph.error_edges]
+    for edge in both:
         at = (edge.source, edge.target)
         if edge.source not in ids:
             yield _unknown("GA005", "an edge starts at", edge.source, graph, at, edge.place)
         if edge.target not in ids and edge.target not in (END, START):
             yield _unknown("GA006", f"an edge from '{edge.source}' leads to", edge.target, graph, at, edge.place)
     seen: dict[tuple[str, str], Place] = {}
-    for edge in graph.edges:
-        at = (edge.source, edge.target)
+    for plain in graph.edges:
+        at = (plain.source, plain.target)
         if at in seen:
-            text = f"the edge '{edge.source}' -> '{edge.target}' is declared twice, first at {seen[at]}; it counts once"
-            yield Problem("GA011", "warning", text, at, edge.place)
-        seen.setdefault(at, edge.place)
+            text = (
+                f"the edge '{plain.source}' -> '{plain.target}' is declared twice, first at {seen[at]}; it counts once"
+            )
+            yield Problem("GA011", "warning", text, at, plain.place)
+        seen.setdefault(at, plain.place)
 
 
 def check_routes(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
@@ -138,9 +139,10 @@ def _targets(graph: GraphDef, route: RouteDef, ids: set[str]) -> Iterator[Proble
         yield _unknown(code, what, str(target), graph, (source, str(target)), route.place)
     if route.default is not None and route.default not in ids and route.default != END:
         yield _unknown("GA007", f"the default of '{source}' is", route.default, graph, (source,), route.place)
+    destinations = next((node.destinations for node in graph.nodes if node.id == source), None) or {}
     for label in annotated or ():
         value = getattr(label, "value", label)
-        known = {*route.labels, *route.labels.values(), END}
+        known = {*route.labels, *route.labels.values(), *destinations, *destinations.values(), END}
         if label not in known and value not in known and route.default is None:
             text = (
                 f"the router of '{source}' may return {value!r}, which has no target: "

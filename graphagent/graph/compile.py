@@ -23,9 +23,7 @@ from graphagent.graph.signature import is_async
 Index = Mapping[str, int]
 
 
-def build(
-    definition: GraphDef, schema: StateSchema, problems: tuple[Problem, ...], *, strict: bool
-) -> CompiledGraph:
+def build(definition: GraphDef, schema: StateSchema, problems: tuple[Problem, ...], *, strict: bool) -> CompiledGraph:
     """The compiled graph of a checked definition."""
     names = tuple(node.id for node in definition.nodes)
     index: dict[str, int] = {name: i for i, name in enumerate(names)}
@@ -42,7 +40,8 @@ def build(
         plain[at[edge.source]][at[edge.target]] = None
     routers: list[list[Route]] = [[] for _ in names]
     for route in definition.routes:
-        routers[at[route.source]].append(_route(route, at))
+        destinations = definition.nodes[at[route.source]].destinations or {}
+        routers[at[route.source]].append(_route(route, destinations, at))
     failures: list[list[tuple[tuple[type[Exception], ...], int]]] = [[] for _ in names]
     for failure in definition.error_edges:
         failures[at[failure.source]].append((failure.errors, at[failure.target]))
@@ -73,10 +72,18 @@ def build(
         via_join=MappingProxyType(via_join),
         local=all(table.mode == "all" for table in tables),
         no_joins=no_joins,
+        initial=_initial(definition, index, no_joins),
         singles=tuple(Marking((Activation(i),), no_joins) for i in range(len(names))),
         before=_breakpoints(definition, index, "interrupt_before", [name for name, _ in definition.before]),
         after=_breakpoints(definition, index, "interrupt_after", [name for name, _ in definition.after]),
     )
+
+
+def _initial(definition: GraphDef, index: Index, no_joins: tuple[None, ...]) -> Marking:
+    """One activation per entry point; several are the first split of the run."""
+    entries = sorted({index[name]: name for name, _ in definition.entries}.items())
+    split = len(entries) > 1
+    return Marking(tuple(Activation(i, ((name, -1),) if split else (), trigger=()) for i, name in entries), no_joins)
 
 
 def fingerprint(definition: GraphDef, schema: StateSchema) -> str:
@@ -93,7 +100,7 @@ def _join_tables(definition: GraphDef, at: Index) -> tuple[JoinTable, ...]:
         total = len(join.sources)
         need = {"all": total, "active": 0, "any": 1}.get(str(join.mode), join.mode)
         assert isinstance(need, int)
-        can_bring = ()
+        can_bring: tuple[frozenset[int], ...] = ()
         if join.mode != "all":
             can_bring = tuple(
                 frozenset(at[name] for name in bringers(source, join.target, edges)) for source in join.sources
@@ -104,9 +111,9 @@ def _join_tables(definition: GraphDef, at: Index) -> tuple[JoinTable, ...]:
     return tuple(table(join) for join in definition.joins)
 
 
-def _route(route: RouteDef, at: Index) -> Route:
+def _route(route: RouteDef, destinations: Mapping[str, str], at: Index) -> Route:
     labels: dict[Any, int] = {}
-    declared = route.labels or {}
+    declared = {**destinations, **(route.labels or {})}  # a label of path_map goes before one of destinations
     for target in declared.values():  # a declared target is also a label of its own, weaker than a real one
         if target in at:
             labels[target] = at[target]

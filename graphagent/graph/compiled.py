@@ -55,6 +55,7 @@ class CompiledGraph:
     via_join: Mapping[tuple[int, int], tuple[tuple[int, int], ...]]  # (source, target) -> (join, slot)
     local: bool  # no join needs to know what is still running
     no_joins: tuple[JoinState | None, ...]
+    initial: Marking
     singles: tuple[Marking, ...]  # per node: the marking in which it alone runs
     before: Mapping[int, bool | Callable[[Any], bool]]
     after: Mapping[int, bool | Callable[[Any], bool]]

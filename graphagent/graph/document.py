@@ -140,9 +140,7 @@ def _type(text: str) -> Any:
         return Any
 
 
-def fill_builder(
-    builder: StateGraph, content: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]
-) -> None:
+def fill_builder(builder: StateGraph, content: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> None:
     """Declare on `builder` all that the document says."""
     nodes = content["nodes"]
     for name in content.get("order", nodes):

@@ -29,8 +29,8 @@ def lines(graph: CompiledGraph) -> Iterator[Line]:
     for name in graph.entry_points:
         yield Line(START, name, "edge")
     for i, name in enumerate(graph.names):
-        for target in graph.plain[i]:
-            yield Line(name, graph.name_of(target), "edge")
+        for plain in graph.plain[i]:
+            yield Line(name, graph.name_of(plain), "edge")
     for route in graph.routes:
         labels: dict[str, list[str]] = {}
         for label, target in (route.labels or {}).items():
@@ -68,8 +68,8 @@ def _jumps(graph: CompiledGraph) -> Iterator[Line]:
 
 def _static(graph: CompiledGraph, node: int) -> Iterator[Line]:
     name = graph.names[node]
-    for target in graph.plain[node]:
-        yield Line(name, graph.name_of(target), "edge")
+    for plain in graph.plain[node]:
+        yield Line(name, graph.name_of(plain), "edge")
     for route in graph.routes:
         if route.source == name:
             for target in (route.labels or {}).values():

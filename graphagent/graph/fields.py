@@ -74,6 +74,11 @@ class Field:
 def compile_field(source: FieldSource, config: Mapping[str, Any]) -> tuple[Field, list[str]]:
     """The compiled field and what is wrong with its declaration."""
     problems: list[str] = []
+    if source.metadata and _shadowed(source):
+        problems.append(
+            f"the annotation of field '{source.name}' has the field's own default in it: in the body of the class "
+            f"'{source.name}' is the field; import what you mean under another name"
+        )
     rules = [item for item in source.metadata if isinstance(item, Reducer)]
     if len(rules) > 1:
         problems.append(f"field '{source.name}' has {len(rules)} merge rules, one is allowed")
@@ -104,6 +109,13 @@ def compile_field(source: FieldSource, config: Mapping[str, Any]) -> tuple[Field
         plain=rule is last,
     )
     return field, problems
+
+
+def _shadowed(source: FieldSource) -> bool:
+    """True if the metadata holds the default: the name of a merge rule was read as the field of the same name."""
+    default = getattr(source.default_factory, "__self__", source.default)  # a list is kept as its own `copy`
+    plain = (list, dict, set, tuple, str, int, float, bool, type(None))
+    return any(type(item) in plain and type(item) is type(default) and item == default for item in source.metadata)
 
 
 def _listed(rule: Reducer[Any], update: Any) -> Any:

@@ -19,7 +19,7 @@ class Activation(NamedTuple):
     """One node that is about to run, or running.
 
     `node`: index. `branch`: path of the splits it is under. `overlay`: the fields a Send laid over the state, or
-    None. `group`: the Send group it belongs to (0: none). `index`: its place in that group. `trigger`: origins of
+    None. `group`: the Send group it belongs to (0: none). `place`: its place in that group. `trigger`: origins of
     the activations that triggered it; None: whatever ran in the step before. `error`: text of the failure it
     handles.
     """
@@ -28,20 +28,21 @@ class Activation(NamedTuple):
     branch: Branch = ()
     overlay: Mapping[str, Any] | None = None
     group: int = 0
-    index: int = 0
+    place: int = 0
     trigger: tuple[str, ...] | None = None
     error: str | None = None
 
 
 class Arrival(NamedTuple):
-    """One source's arrival at a join; all of it is payload."""
+    """One trigger on its way to a node, through a join or not; all of it is payload."""
 
     branch: Branch = ()
     origins: tuple[str, ...] = ()
+    error: str | None = None
 
 
 class JoinState(NamedTuple):
-    """Progress of one join: per source slot the queued arrivals; `fired`: this lap of an `any` or `n` join has fired."""
+    """Progress of one join: per source slot the queued arrivals. `fired`: this lap of an `any` or `n` join has."""
 
     arrived: tuple[tuple[int, tuple[Arrival, ...]], ...] = ()
     fired: bool = False

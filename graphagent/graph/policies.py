@@ -30,9 +30,7 @@ class RetryPolicy:
 
     def matches(self, error: BaseException) -> bool:
         """True if this policy repeats after that error; an empty `retry_on` matches nothing."""
-        return any(
-            isinstance(error, rule) if isinstance(rule, type) else bool(rule(error)) for rule in self.retry_on
-        )
+        return any(isinstance(error, rule) if isinstance(rule, type) else bool(rule(error)) for rule in self.retry_on)
 
     def delay(self, attempt: int, random: Callable[[], float]) -> float:
         """Seconds to wait after failed attempt number `attempt` (from 1); `random` returns a number in [0, 1)."""

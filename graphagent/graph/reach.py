@@ -18,8 +18,10 @@ def successors(graph: GraphDef) -> dict[str, frozenset[str]]:
     """Per node the nodes it may lead to in one step, over every kind of edge; undeclared jumps may lead anywhere."""
     ids = [node.id for node in graph.nodes]
     out: dict[str, set[str]] = {name: set() for name in ids}
-    for edge in [*graph.edges, *graph.error_edges]:
+    for edge in graph.edges:
         out[edge.source].add(edge.target)
+    for failure in graph.error_edges:
+        out[failure.source].add(failure.target)
     for join in graph.joins:
         for name in join.sources:
             out[name].add(join.target)

@@ -15,6 +15,7 @@ from graphagent.unset import UNSET
 
 T = TypeVar("T")
 Form = Literal["value", "patch", "list"]
+Writers = Literal["one", "agree", "many"]
 
 
 class Reducer(Generic[T]):
@@ -27,7 +28,7 @@ class Reducer(Generic[T]):
 
     name: str = ""
     form: Form = "value"
-    writers: Literal["one", "agree", "many"] = "many"
+    writers: Writers = "many"
 
     def update_type(self, declared: Any) -> Any:
         """The type that an update is validated as, given the field's declared type."""
@@ -54,7 +55,7 @@ class Reducer(Generic[T]):
 
 class _Last(Reducer[Any]):
     name = "last"
-    writers = "one"
+    writers: Writers = "one"
 
     def apply(self, old: Any, update: Any) -> Any:
         return update
@@ -81,7 +82,7 @@ class _Merge(Reducer[Any]):
 
     def problem(self, declared: Any) -> str | None:
         origin = get_origin(declared) or declared
-        if isinstance(origin, type) and issubclass(origin, collections.abc.Mapping) or typing.is_typeddict(origin):
+        if typing.is_typeddict(origin) or (isinstance(origin, type) and issubclass(origin, collections.abc.Mapping)):
             return None
         return "'merge' needs a mapping"
 

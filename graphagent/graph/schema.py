@@ -11,16 +11,19 @@ from pydantic import BaseModel, ValidationError
 
 from graphagent.errors import InvalidUpdate, UndeclaredField, alternatives
 from graphagent.graph.fields import Field, FieldSource, compile_field, type_name
-from graphagent.graph.reducers import merge, messages
+from graphagent.graph.reducers import merge
+from graphagent.graph.reducers import messages as message_history  # in the class below `messages` is the field
 from graphagent.graph.view import view_maker
 from graphagent.messages import Message
 from graphagent.unset import UNSET
+
+_QUALIFIERS = (typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", None))  # ReadOnly: Python 3.13
 
 
 class MessagesState(BaseModel):
     """The state of a conversational graph; subclass it to add fields."""
 
-    messages: Annotated[list[Message], messages] = []
+    messages: Annotated[list[Message], message_history] = []
     user_input: str = ""
     last_response: str = ""
     last_response_id: str = ""
@@ -159,7 +162,7 @@ def _split(hint: Any) -> tuple[Any, tuple[Any, ...]]:
         if origin is Annotated:
             metadata = (*hint.__metadata__, *metadata)
             hint = hint.__origin__
-        elif origin in (typing.Required, typing.NotRequired, typing.ReadOnly if hasattr(typing, "ReadOnly") else None):
+        elif origin is not None and origin in _QUALIFIERS:
             hint = get_args(hint)[0]
         else:
             return hint, metadata
@@ -182,4 +185,3 @@ def _assigner(state: Any) -> Callable[[dict[str, Any], Mapping[str, Any]], dict[
         return dict(instance.__dict__)
 
     return assign
-

@@ -26,16 +26,15 @@ from graphagent.graph.marking import (
 )
 from graphagent.graph.names import END_INDEX
 
+Slot = tuple[int, int]
+"""A join, and which of its sources."""
 _by_node = itemgetter(0)
 _position = itemgetter(0)
 
 
 def start(graph: CompiledGraph) -> Marking:
     """The marking a run begins with: one activation per entry point, in graph order."""
-    entries = graph.entries
-    split = len(entries) > 1
-    frontier = tuple(Activation(node, ((graph.names[node], -1),) if split else (), trigger=()) for node in entries)
-    return Marking(frontier, graph.no_joins)
+    return graph.initial
 
 
 def enabled(marking: Marking) -> tuple[Activation, ...]:
@@ -50,7 +49,7 @@ def fire(graph: CompiledGraph, marking: Marking, completions: Sequence[Completio
     activations that go on (the same objects) and the new ones, in graph order.
     """
     frontier = marking.frontier
-    if len(frontier) == 1:
+    if len(completions) == 1 == len(frontier):
         single = _fire_lone(graph, marking, frontier[0], completions[0])
         if single is not None:
             return single
@@ -102,8 +101,7 @@ class _Firing:
         self.groups = {group.id: group for group in marking.groups}
         self.next_group = max(self.groups, default=0) + 1
         self.ended = marking.ended
-        self.triggers: dict[int, tuple[list[Branch], list[str]]] = {}
-        self.errors: dict[int, str] = {}
+        self.triggers: dict[int, list[Arrival]] = {}
         self.arrived: dict[int, list[tuple[int, Arrival]]] = {}
         self.new: list[Activation] = []
 
@@ -125,26 +123,26 @@ class _Firing:
         node: int,
         branch: Branch,
         targets: Iterable[int],
-        arrivals: tuple[tuple[int, int], ...],
+        arrivals: tuple[Slot, ...],
         origins: tuple[str, ...],
         error: str | None = None,
     ) -> None:
         plain, joined = self._split(node, targets, arrivals)
-        many = len(plain) + len(joined) > 1
+        self._go(node, plain, joined, Arrival(branch, origins, error), many=len(plain) + len(joined) > 1)
+
+    def _go(self, node: int, plain: list[int], joined: list[Slot], leaving: Arrival, *, many: bool) -> None:
+        """Trigger nodes and arrive at join slots; `many`: more than one thing is fired at once, which splits."""
         for target in plain:
-            path = _popped(branch, target)
-            self._trigger(target, path + ((self.graph.names[target], node),) if many else path, origins)
-            if error is not None:
-                self.errors[target] = error
+            self.triggers.setdefault(target, []).append(self._towards(node, target, leaving, many))
         for join, slot in joined:
             target = self.graph.join_tables[join].target
-            path = _popped(branch, target)
-            path = path + ((self.graph.name_of(target), node),) if many else path
-            self.arrived.setdefault(join, []).append((slot, Arrival(path, origins)))
+            self.arrived.setdefault(join, []).append((slot, self._towards(node, target, leaving, many)))
 
-    def _split(
-        self, node: int, targets: Iterable[int], arrivals: tuple[tuple[int, int], ...]
-    ) -> tuple[list[int], list[tuple[int, int]]]:
+    def _towards(self, node: int, target: int, leaving: Arrival, many: bool) -> Arrival:
+        path = _popped(leaving.branch, target)
+        return leaving._replace(branch=(*path, (self.graph.name_of(target), node)) if many else path)
+
+    def _split(self, node: int, targets: Iterable[int], arrivals: tuple[Slot, ...]) -> tuple[list[int], list[Slot]]:
         """Distinct nodes to trigger and distinct join slots to arrive at; END is noted."""
         plain: dict[int, None] = {}
         joined = dict.fromkeys(arrivals)
@@ -157,11 +155,6 @@ class _Firing:
             else:
                 plain[target] = None
         return list(plain), list(joined)
-
-    def _trigger(self, target: int, branch: Branch, origins: tuple[str, ...]) -> None:
-        branches, known = self.triggers.setdefault(target, ([], []))
-        branches.append(branch)
-        known += origins
 
     def _send(self, activation: Activation, done: Completion) -> None:
         sends = done.sends or ()
@@ -202,12 +195,17 @@ class _Firing:
             self._release(group)
 
     def _release(self, group: Group) -> None:
+        """What was due behind a group that has ended; with several targets it splits, whichever members lead there."""
+        ways: dict[int, tuple[list[int], list[Slot]]] = {}
         for node in dict.fromkeys(node for node, _ in group.exits):
             whole = (node, ALL_EDGES) in group.exits
             targets = [target for source, target in group.exits if source == node and target != ALL_EDGES]
             arrivals = self.graph.arrivals[node] if whole else ()
-            plain = self.graph.plain[node] if whole else ()
-            self._leave(node, group.branch, [*plain, *targets], arrivals, group.origins)
+            edges = self.graph.plain[node] if whole else ()
+            ways[node] = self._split(node, [*edges, *targets], arrivals)
+        ends = {end for plain, joined in ways.values() for end in (*plain, *joined)}
+        for node, (plain, joined) in ways.items():
+            self._go(node, plain, joined, Arrival(group.branch, group.origins), many=len(ends) > 1)
 
     def result(self, going_on: list[Activation]) -> Marking:
         """The new marking."""
@@ -218,10 +216,13 @@ class _Firing:
             for firing in firings:
                 self._fire_join(join, firing)
         if not graph.local:
-            self._judge({activation.node for activation in (*going_on, *self.new)} | self.triggers.keys())
-        for target, (branches, origins) in self.triggers.items():
-            trigger = tuple(origins) if origins else None
-            self.new.append(Activation(target, common(branches), trigger=trigger, error=self.errors.get(target)))
+            leaving = {node for group in self.groups.values() for node, _ in group.exits}
+            self._judge({activation.node for activation in (*going_on, *self.new)} | self.triggers.keys() | leaving)
+        for target, arrivals in self.triggers.items():
+            origins = tuple(origin for arrival in arrivals for origin in arrival.origins)
+            error = next((arrival.error for arrival in arrivals if arrival.error is not None), None)
+            branch = common([arrival.branch for arrival in arrivals])
+            self.new.append(Activation(target, branch, trigger=origins or None, error=error))
         frontier = [*going_on, *self.new]
         frontier.sort(key=_by_node)
         joins = tuple(self.joins)
@@ -231,18 +232,12 @@ class _Firing:
         return Marking(tuple(frontier), joins, groups, self.ended)
 
     def _fire_join(self, join: int, arrivals: list[Arrival]) -> None:
-        """A firing merges with a plain trigger of this call; a second firing of one call is an activation of its own."""
+        """What arrived triggers the target; like all triggers of one call to one node, firings merge."""
         target = self.graph.join_tables[join].target
         if target == END_INDEX:
             self.ended = True
-            return
-        branch = common([arrival.branch for arrival in arrivals])
-        branch = _popped(branch, target)
-        origins = [origin for arrival in arrivals for origin in arrival.origins]
-        if target in self.triggers:
-            branches, known = self.triggers.pop(target)
-            branch, origins = common([*branches, branch]), [*known, *origins]
-        self.new.append(Activation(target, branch, trigger=tuple(origins) if origins else None))
+        else:
+            self.triggers.setdefault(target, []).extend(arrivals)
 
     def _judge(self, nodes: set[int]) -> None:
         """Fire active joins, and end fired laps, where no missing source can come any more; judged at one instant."""
@@ -252,7 +247,9 @@ class _Firing:
         for j, state in enumerate(self.joins):
             if state is None or tables[j].mode == "all" or (tables[j].need and not state.fired):
                 continue
-            live = nodes | {tables[other].target for other in waiting if other != j}
+            live = nodes | {tables[other].target for other in waiting if tables[other].target != tables[j].target}
+            if state.fired:
+                live = live - {tables[j].target}  # what comes through the target is of the next lap
             if not can_still_come(tables[j], state, live):
                 judged.append((j, state))
         for j, state in judged:

@@ -70,7 +70,7 @@ def _thawed(state: type) -> Callable[[Any], Any]:
     """Copying a view gives an ordinary instance that may be changed."""
 
     def copied(self: Any, _: Any = None) -> Any:
-        instance = state.__new__(state)
+        instance: Any = object.__new__(state)
         _set(instance, "__dict__", dict(self.__dict__))
         if issubclass(state, BaseModel):
             _set(instance, "__pydantic_fields_set__", set(self.__dict__))
@@ -97,7 +97,8 @@ def _model_view(state: type[BaseModel], fields: tuple[str, ...]) -> ViewMaker:
         "__copy__": thaw,
         "__deepcopy__": lambda self, memo: copy.deepcopy(thaw(self), memo),
     }
-    view: Any = type(state)(state.__name__, (state,), namespace)
+    metaclass: Any = type(state)
+    view = metaclass(state.__name__, (state,), namespace)
     # plain class attributes in place of pydantic's per-instance slots: nothing to set when a view is made
     type.__setattr__(view, "__pydantic_extra__", None)
     type.__setattr__(view, "__pydantic_private__", None)
@@ -138,7 +139,7 @@ def _dataclass_view(state: type, fields: tuple[str, ...]) -> ViewMaker:
     own_dict = _has_cached_property(state)
 
     def make(values: dict[str, Any]) -> Any:
-        instance = object.__new__(view)
+        instance: Any = object.__new__(view)
         if slots:
             for name, value in values.items():
                 _set(instance, name, value)
@@ -161,7 +162,7 @@ def _dict_view(state: Any, fields: tuple[str, ...]) -> ViewMaker:
         _refuse(self, str(next(iter(args), next(iter(kwargs), "a field"))))
 
     changes = ("__setitem__", "__delitem__", "update", "pop", "popitem", "clear", "setdefault", "__ior__")
-    namespace: dict[str, Any] = {change: refuse_change for change in changes}
+    namespace: dict[str, Any] = dict.fromkeys(changes, refuse_change)
     namespace["__missing__"] = missing
     view: ViewMaker = type(name_of_state, (dict,), namespace)
     return view

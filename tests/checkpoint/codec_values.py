@@ -88,6 +88,10 @@ PLAIN = st.recursive(
             st.sampled_from(_TAGS),
             inner,
         )
+        | st.fixed_dictionaries(
+            {"$": st.dictionaries(st.sampled_from(["unset", "extra", "private", "set"]), inner)},
+            optional={"name": inner, "size": inner},
+        )
     ),
     max_leaves=10,
 )

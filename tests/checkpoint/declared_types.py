@@ -108,6 +108,15 @@ class DayPoint(Point[date]):
     note: str = ""
 
 
+@dataclass
+class Slotted:
+    __slots__ = ("cache", "n")
+    n: int
+
+    def __post_init__(self) -> None:
+        self.cache = self.n
+
+
 @pydantic.dataclasses.dataclass
 class Checked:
     n: int
@@ -125,7 +134,7 @@ class Movie(TypedDict):
 
 
 class Wide(TypedDict, total=False):
-    __pydantic_config__ = pydantic.ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = pydantic.ConfigDict(extra="allow")
     a: bytes
 
 
@@ -143,7 +152,7 @@ class Failure(Exception):
 def stray() -> Computed:
     """A dataclass instance with an attribute that is no field."""
     value = Computed(1)
-    value.cache = 1  # type: ignore[attr-defined]
+    value.cache = 1
     return value
 
 

@@ -22,6 +22,12 @@ TABLES = ("activations", "effects", "frames", "lineages", "pins", "rows", "runs"
 ROOT = Path(__file__).parents[2]
 
 
+def environment(folder: Path = ROOT, **more: str) -> dict[str, str]:
+    """The environment of a process that has the release in `folder` installed; it may cache compiled modules."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**own, "PYTHONPATH": str(folder), **more}
+
+
 @contextmanager
 def postgres_schema() -> Iterator[str]:
     """The url of a fresh schema on the test server; skips the test if there is none."""
@@ -36,6 +42,11 @@ def postgres_schema() -> Iterator[str]:
             yield f"{SERVER}{'&' if '?' in SERVER else '?'}options=-csearch_path%3D{name}"
         finally:
             server.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+def schema_of(url: str) -> str:
+    """The schema of a url that `postgres_schema` made."""
+    return url.rpartition("search_path%3D")[2].partition("%20")[0]
 
 
 async def write(store: SqlCheckpoints, lease: Lease, rows: list[Row], namespace: str = "") -> None:

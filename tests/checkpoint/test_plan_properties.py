@@ -73,7 +73,7 @@ def _dict_of(draw: Callable[..., Any], inner: st.SearchStrategy[Typed]) -> Typed
 @st.composite
 def _tuple_of(draw: Callable[..., Any], inner: st.SearchStrategy[Typed]) -> Typed:
     parts = draw(st.lists(inner, min_size=1, max_size=3))
-    return tuple[tuple(hint for hint, _ in parts)], st.tuples(*(values for _, values in parts))  # type: ignore[misc]
+    return tuple[tuple(hint for hint, _ in parts)], st.tuples(*(values for _, values in parts))
 
 
 @st.composite
@@ -91,7 +91,7 @@ def _record_of(draw: Callable[..., Any], inner: st.SearchStrategy[Typed]) -> Typ
     name = f"Record{next(_NUMBERS)}"  # types of one union need names of their own
     cls: Any = draw(st.sampled_from(["model", "dataclass", "namedtuple", "typeddict"]))
     if cls == "typeddict":
-        return TypedDict(name, hints), values  # type: ignore[misc]
+        return TypedDict(name, hints), values
     if cls == "model":
         cls = create_model(name, **{key: (hint, None) for key, hint in hints.items()})
         given_fields = st.fixed_dictionaries({}, optional={key: st.just(key) for key in hints}).map(set)

@@ -35,6 +35,7 @@ from declared_types import (
     Node,
     Place,
     Point,
+    Slotted,
     Tree,
     Two,
     UserId,
@@ -172,7 +173,7 @@ def test_models_are_restored_without_validators() -> None:
 def test_given_fields_are_kept_whatever_they_are() -> None:
     """`model_fields_set` survives also where it has extras, lacks extras, or names no field at all."""
     later = Loose.model_construct(a=2)
-    later.__pydantic_extra__["b"] = DAY  # type: ignore[index]
+    later.__pydantic_extra__["b"] = DAY
     strange = Loose.model_construct(_fields_set={"zzz"}, a=2)
     for value in (Loose(b=1), Loose(a=1, b=1), later, strange):
         back = _stored(Loose, value)
@@ -270,9 +271,11 @@ def test_plans_are_shared() -> None:
         (re.Pattern[str], re.compile("a"), "state.x", "'Transient'"),
         (typing.Callable[[], int], int, "state.x", "'Transient'"),
         (Failure, Failure(), "state.x", "Failure' has no stored form"),
-        (Cat | list["Nowhere"] | None, [1], "state.x[0]", "'Nowhere' has no stored form"),  # type: ignore[name-defined]  # noqa: F821
+        (Cat | list["Nowhere"] | None, [1], "state.x[0]", "'Nowhere' has no stored form"),  # noqa: F821
         (*local_class(), "state.x", "name 'Inner' is not defined"),
         (Computed, stray(), "state.x.cache", "declare it as a field"),
+        (Slotted, Slotted(1), "state.x.cache", "declare it as a field"),
+        (pydantic.create_model("Money", **{"$": (int, 1)}), 1, "state.x", "a name the codec needs"),
         (Computed, half(), "state.x", "'width' of 'Computed' is not set"),
         (Cat, Cat.model_construct(), "state.x", "'lives' of 'Cat' is not set"),
         (Movie, {"title": "a", "dya": DAY}, "state.x['dya']", "did you mean 'day'?"),
@@ -304,7 +307,7 @@ def test_types_of_one_name_are_told_apart_by_module() -> None:
     """Two classes of one name get their modules as tags; where those are equal too, values are refused, None is not."""
     one, other = (pydantic.create_model("Twin", __module__=module, x=(int, 1)) for module in ("a", "b"))
     assert plan_for(one | other | None).encode(other(), "x")["$"][:2] == ["arm", "b.Twin"]
-    assert type(_stored(list[one] | list[other], [other()])[0]) is other  # type: ignore[valid-type]
+    assert type(_stored(list[one] | list[other], [other()])[0]) is other
     again = pydantic.create_model("Twin", __module__="a", x=(int, 1))
     assert _stored(one | again | None, None) is None
     with pytest.raises(EncodeError, match=r"two types named 'Twin'.*rename one"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -14,7 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from sql_help import CODEC, ROOT, write
+from sql_help import CODEC, ROOT, environment, write
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -60,12 +59,12 @@ def next_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(release: Path, code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(release: Path, code: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     """Run code in a process that has that release installed."""
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=release,
-        env={**os.environ, "PYTHONPATH": str(release), **environment},
+        env=environment(release, **more),
         capture_output=True,
         text=True,
         timeout=120,
@@ -147,7 +146,7 @@ def test_opening_needs_no_sqlalchemy(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=environment(),
         capture_output=True,
         text=True,
         check=True,
@@ -164,10 +163,9 @@ def test_many_processes_open_a_fresh_database_at_once(url: str) -> None:
         "        await store.acquire(sys.argv[2], 'run')\n"
         "asyncio.run(main())\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     racers = [
-        subprocess.Popen([sys.executable, "-c", code, url, f"line-{place}"], env=environment, stderr=subprocess.PIPE)
-        for place in range(6)
+        subprocess.Popen([sys.executable, "-c", code, url, f"line-{place}"], env=environment(), stderr=subprocess.PIPE)
+        for place in range(4)
     ]
     for racer in racers:
         _, problem = racer.communicate(timeout=60)
@@ -203,19 +201,24 @@ async def test_c113_an_older_database_is_migrated_when_it_is_opened(url: str, ne
         await SqlCheckpoints(url).load("order-1")
 
 
-async def test_c113_without_automatic_migration_the_error_has_the_command(url: str, next_release: Path) -> None:
+def test_c113_without_automatic_migration_the_error_has_the_command(tmp_path: Path, next_release: Path) -> None:
     """With `auto_migrate=False` the start fails, typed, and the command that it names does the job."""
-    await _write_order(url)
+    url = f"sqlite:///{tmp_path}/checkpoints.db"
+    asyncio.run(_write_order(url))
     done = run(next_release, LOAD, url, "by hand")
     assert "SchemaVersionError" in done.stderr
     assert "python -m graphagent.checkpoint.sql.migrate URL" in done.stderr
     assert _version(url) == "0001"
     command = [sys.executable, "-m", "graphagent.checkpoint.sql.migrate", url]
-    environment = {**os.environ, "PYTHONPATH": str(next_release)}
     expected = ((["--dry-run"], "would be done", "0001"), ([], "done", "0002"), ([], "nothing", "0002"))
     for options, words, version in expected:
         told = subprocess.run(
-            [*command, *options], cwd=next_release, env=environment, capture_output=True, text=True, check=True
+            [*command, *options],
+            cwd=next_release,
+            env=environment(next_release),
+            capture_output=True,
+            text=True,
+            check=True,
         )
         assert words in told.stdout
         assert ("0002 Lineages get a label" in told.stdout) == (words != "nothing")

@@ -18,21 +18,25 @@ PLACE: dict[str, str] = {}
 
 @pytest.fixture(scope="class")
 def sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A fresh file for a suite."""
     PLACE["sqlite"] = f"sqlite:///{tmp_path_factory.mktemp('suite')}/checkpoints.db"
 
 
 @pytest.fixture(scope="class")
 def postgres_tables() -> Iterator[None]:
+    """A fresh schema for a suite."""
     with postgres_schema() as PLACE["postgres"]:
         yield
 
 
 def sqlite(sync: str, backend: str = "asyncio") -> type:
+    """The suite for SQLite."""
     suite = checkpoint_store_suite(lambda: SqlCheckpoints(PLACE["sqlite"], sync=sync), backend=backend)
     return pytest.mark.usefixtures("sqlite_file")(suite)
 
 
 def postgres(pool: PoolOptions) -> type:
+    """The suite for PostgreSQL."""
     suite = checkpoint_store_suite(lambda: SqlCheckpoints(PLACE["postgres"], pool=pool))
     return pytest.mark.postgres(pytest.mark.usefixtures("postgres_tables")(suite))
 

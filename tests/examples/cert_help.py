@@ -6,8 +6,13 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from examples.cert_triage import checks
 from examples.cert_triage.describe import pem
@@ -84,3 +89,27 @@ def tls_server(folder: Path, chain: Sequence[Issued], *options: str) -> Iterator
         server.kill()
         server.wait()
         server.stdout.close()
+
+
+def bare(subject: str, issuer: Issued, *extensions: x509.ExtensionType, key: object = None) -> Issued:
+    """A certificate with only the given extensions, for what `Profile` can't say."""
+    own = key or ec.generate_private_key(ec.SECP256R1())
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
+        .issuer_name(issuer.certificate.subject)
+        .public_key(own.public_key())  # type: ignore[attr-defined]
+        .serial_number(7)
+        .not_valid_before(NOW - timedelta(days=1))
+        .not_valid_after(NOW + timedelta(days=90))
+    )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    return Issued(builder.sign(issuer.key, hashes.SHA256()), own)  # type: ignore[arg-type]
+
+
+def key_usage(*, sign: bool) -> x509.KeyUsage:
+    """Key usage with or without keyCertSign, and nothing but a digital signature else."""
+    names = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
+    off = dict.fromkeys((*names, "crl_sign", "encipher_only", "decipher_only"), False)
+    return x509.KeyUsage(digital_signature=True, key_cert_sign=sign, **off)

@@ -19,7 +19,6 @@ from examples.cert_triage.samples import HOST, Sample, make_samples, write_bundl
 from graphagent import Executor, MemoryCheckpoints, RunResult, SqlCheckpoints
 from graphagent.clock import SystemClock
 from graphagent.errors import AnswerError, NodeError
-from graphagent.validation import validate
 
 pytestmark = pytest.mark.anyio
 
@@ -217,11 +216,52 @@ async def test_a_server_that_is_down_is_tried_twice(tmp_path: Path) -> None:
     assert result.error.attempts == 2
 
 
-def test_the_graph_is_valid_and_the_script_can_not_be_reached_unasked() -> None:
-    """Full validation, with `must_pass('remediate', through='approve')` in it, finds nothing above info."""
-    problems = [one for one in validate(graph).findings if one.severity != "info"]
+async def test_a_script_that_a_person_edited_is_not_written_again(samples: dict[str, Sample], tmp_path: Path) -> None:
+    """When the report fails and the run is resumed, the script that was written before stays as it is."""
+    runs = executor()
+    await runs.run(inputs(samples["leaf-last"], tmp_path), lineage="case")
+    obstacle = tmp_path / "report-leaf-last.json"
+    obstacle.mkdir()
+    failed = await runs.resume("case", {"approve": "yes"})
+    script = tmp_path / "remediate-leaf-last.sh"
+    script.write_text("echo edited\n")
+    obstacle.rmdir()
+    state = (await runs.resume("case")).unwrap()
 
-    assert problems == []
+    assert (failed.status, failed.state.script) == ("failed", str(script))
+    assert (state.script, script.read_text()) == (str(script), "echo edited\n")
+
+
+async def test_both_answers_can_be_tried_from_one_checkpoint(samples: dict[str, Sample], tmp_path: Path) -> None:
+    """A fork takes the pending question with it; the answers don't touch each other."""
+    runs = executor()
+    waiting = await runs.run(inputs(samples["expired"], tmp_path), lineage="case")
+    assert waiting.checkpoint is not None
+    await runs.fork("case", waiting.checkpoint, new_lineage="other")
+    refused = (await runs.resume("other", {"approve": "no"})).unwrap()
+    approved = (await runs.resume("case", {"approve": "yes"})).unwrap()
+
+    assert (refused.approve, refused.script) == ("no", None)
+    assert (approved.approve, Path(approved.script).name) == ("yes", "remediate-expired.sh")
+    assert refused.findings == approved.findings
+
+
+async def test_a_finished_triage_replays_without_a_divergence(samples: dict[str, Sample], tmp_path: Path) -> None:
+    """The recorded results lead through the same nodes to the same state: nothing was left to chance."""
+    runs = executor()
+    await runs.run(inputs(samples["expired"], tmp_path), lineage="case")
+    await runs.resume("case", {"approve": "yes"})
+    nodes = [header.nodes for header in reversed(await runs.history("case"))]
+
+    assert (await runs.replay("case")).divergence is None
+    assert [set(names) for names in nodes if names] == [
+        {"load"}, set(CHECKS), {"verdict"}, {"approve"}, {"remediate"}, {"report"},
+    ]  # fmt: skip
+
+
+def test_the_graph_compiles_without_a_warning() -> None:
+    """Not even a note: every label has its target, every target its way in."""
+    assert graph.warnings == ()
     assert set(CHECKS) < set(graph.nodes)
 
 

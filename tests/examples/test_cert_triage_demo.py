@@ -1,63 +1,105 @@
-"""The demo as a person or a CI job starts it."""
+"""The demo as a person at a terminal, a CI job and a program start it."""
 
 from __future__ import annotations
 
 import json
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from examples.cert_triage.demo import main
+
 ROOT = Path(__file__).parents[2]
 
 
-def demo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the demo in a folder, without a terminal."""
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "examples.cert_triage.demo", *arguments],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False,
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every demo runs in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def at_a_terminal(answer: str) -> str:
+    """What the demo shows at a real (pseudo) terminal at which a person types this answer."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "120", "TERM": "xterm"}
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-m", "examples.cert_triage.demo"],
+        stdin=theirs, stdout=theirs, stderr=theirs, env=environment,
     )  # fmt: skip
+    os.close(theirs)
+    os.write(ours, f"{answer}\n".encode())
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:  # what Linux raises when the other end is closed
+        pass
+    os.close(ours)
+    assert process.wait() == 0, shown.decode()
+    return shown.decode()
 
 
-def test_the_demo_ends_with_report_graph_and_next_steps(tmp_path: Path) -> None:
-    """Answered on the command line it shows the table, the report, the graph and three commands; plain, no colours."""
-    done = demo(tmp_path, "--answer", "approve=yes")
+def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
+    """In colour, with the question and its reason; the answer decides whether there is a script."""
+    shown = at_a_terminal("y")
 
-    assert done.returncode == 0, done.stderr
-    for text in ("leaf-last", "waits for 'approve'", "script written to", "flowchart TD", "graphagent check"):
-        assert text in done.stdout, text
-    assert "\x1b[" not in done.stdout
+    assert "\x1b[31mcritical\x1b[0m" in shown
+    assert "May a remediation script for 'demo-out/leaf-last.pem' be written" in shown
+    assert "Approve? [y/n]" in shown.replace("\x1b[1;35m", "").replace("\x1b[0m", "")
     assert (tmp_path / "demo-out" / "remediate-leaf-last.sh").exists()
+
+
+def test_the_demo_ends_with_report_graph_and_next_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Answered on the command line it shows table, report, graph and three commands; no colours into a pipe."""
+    assert main(["--answer", "approve=yes"]) == 0
+    shown = capsys.readouterr().out
+
+    for text in (
+        "waits for 'approve'",
+        "- Remediation: script written to",
+        "flowchart TD",
+        "Try next",
+        "graphagent check",
+    ):
+        assert text in shown, text
+    assert "\x1b[" not in shown
     assert (tmp_path / "demo-out" / "demo.db").exists()
 
 
 def test_without_terminal_and_answer_the_run_keeps_waiting(tmp_path: Path) -> None:
     """Nobody is asked where nobody can answer: no script, and the way to answer is shown."""
-    done = demo(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "examples.cert_triage.demo"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
 
-    assert done.returncode == 0, done.stderr
     assert "--answer approve=yes" in done.stdout
     assert not list((tmp_path / "demo-out").glob("remediate-*"))
 
 
-def test_the_demo_as_data_can_be_run_again(tmp_path: Path) -> None:
+def test_the_demo_as_data_can_be_run_again(capsys: pytest.CaptureFixture[str]) -> None:
     """--json prints one document, and a second run in the same folder starts its lineages anew."""
-    first, second = (demo(tmp_path, "--json", "--sample", "expired", "--answer", "approve=no") for _ in range(2))
-    found = json.loads(first.stdout)
+    shown = []
+    for _ in range(2):
+        assert main(["--json", "--sample", "expired", "--answer", "approve=no"]) == 0
+        shown.append(json.loads(capsys.readouterr().out))
 
-    assert found == json.loads(second.stdout)
-    assert found["samples"]["expired"] == {"verdict": "critical", "findings": ["expired"], "status": "interrupted"}
-    assert found["chosen"]["status"] == "completed"
-    assert found["chosen"]["script"] is None
+    assert shown[0] == shown[1]
+    assert shown[0]["samples"]["expired"] == {"verdict": "critical", "findings": ["expired"], "status": "interrupted"}
+    assert (shown[0]["chosen"]["status"], shown[0]["chosen"]["script"]) == ("completed", None)
 
 
 @pytest.mark.parametrize("sample", ["healthy", "nosuch"])
-def test_a_sample_that_asks_nothing_is_refused(tmp_path: Path, sample: str) -> None:
+def test_a_sample_that_asks_nothing_is_refused(capsys: pytest.CaptureFixture[str], sample: str) -> None:
     """Only critical samples have a question to answer; the others are refused with the list of them."""
-    done = demo(tmp_path, "--sample", sample)
+    with pytest.raises(SystemExit):
+        main(["--sample", sample])
 
-    assert done.returncode == 2
-    assert f"sample '{sample}' is not one of the critical ones: expired, missing-intermediate" in done.stderr
+    assert (
+        f"sample '{sample}' is not one of the critical ones: expired, missing-intermediate" in capsys.readouterr().err
+    )

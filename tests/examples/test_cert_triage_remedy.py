@@ -143,6 +143,20 @@ def test_a_new_certificate_is_requested_for_all_names(
     assert (fixed / "server.key").read_bytes() == key
 
 
+@pytest.mark.parametrize(
+    ("host", "entry"),
+    [("bücher.example.test", "DNS:xn--bcher-kva.example.test"), ("2001:db8::1", "IP:2001:db8::1"), ("a..b", None)],
+)
+def test_the_host_is_requested_in_the_form_that_certificates_have(
+    authority: Authority, host: str, entry: str | None
+) -> None:
+    """Other letters in IDNA form, addresses as addresses, and what is neither is left out."""
+    case = authority.case([authority.server(names=("a.example.test",)), authority.issuing], host=host)
+    text = remediation_script(case, judge(case), "t.pem", None)
+
+    assert f'subjectAltName=DNS:a.example.test{f",{entry}" if entry else ""}"' in text
+
+
 def test_an_untrusted_root_is_only_looked_at(tmp_path: Path, authority: Authority, ca_file: Path) -> None:
     """Nothing is added to a CA store: the script shows the root and its fingerprint."""
     other = issue(Profile("Other Root", authority=True), NOW)

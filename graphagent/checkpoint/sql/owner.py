@@ -9,6 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+PROC = "/proc"
+"""Where Linux tells of processes (proc(5))."""
+
 
 def owner_text(pid: int | None = None) -> str:
     """This process (or the one with `pid` on this machine) as text.
@@ -58,12 +61,12 @@ def _parse(owner: str) -> list[Any]:
 
 @lru_cache(maxsize=1)
 def _machine() -> list[str]:
-    return [socket.gethostname(), _text("/proc/sys/kernel/random/boot_id"), _pid_namespace()]
+    return [socket.gethostname(), _text(f"{PROC}/sys/kernel/random/boot_id"), _pid_namespace()]
 
 
 def _pid_namespace() -> str:
     try:
-        return os.readlink("/proc/self/ns/pid")
+        return os.readlink(f"{PROC}/self/ns/pid")
     except OSError:
         return ""
 
@@ -73,7 +76,7 @@ def _start_time(pid: int) -> str | None:
 
     A zombie counts as gone: it runs no code any more. Where there is no `/proc` the answer is None for every process.
     """
-    stat = _text(f"/proc/{pid}/stat")
+    stat = _text(f"{PROC}/{pid}/stat")
     fields = stat.rpartition(")")[2].split()  # the name before ")" may itself hold blanks and parentheses
     return None if not fields or fields[0] in "ZX" else fields[19]
 

@@ -74,6 +74,8 @@ class Pool:
     def _enter_loop(self) -> None:
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
+            for entry in self._idle:
+                entry.connection.pgconn.finish()
             self._loop, self._idle, self._places = loop, [], asyncio.Semaphore(self._options.max_size)
 
     async def _take(self) -> _Idle:

@@ -56,11 +56,16 @@ class PostgresDriver:
             asyncio.get_running_loop()
         except RuntimeError as error:
             raise UsageError(f"the checkpoint store in {self} needs asyncio, the loop that runs is another") from error
-        if await self._attempt(
-            CheckpointError, "opened", lambda connection: prepare_postgres(connection, str(self), migrate=self._migrate)
-        ):
-            await self.migrate(dry_run=False)
-        self._ready = True
+        try:
+            if await self._attempt(CheckpointError, "opened", self._prepare):
+                await self.migrate(dry_run=False)
+            self._ready = True
+        finally:
+            if not self._ready:
+                await self._pool.clear()
+
+    async def _prepare(self, connection: Connection) -> bool:
+        return await prepare_postgres(connection, str(self), migrate=self._migrate)
 
     async def migrate(self, dry_run: bool) -> MigrationReport:
         """Bring the tables up to date, or see what that would do. Raises SchemaVersionError."""

@@ -17,10 +17,12 @@ _ROW = (
     "FROM ga_rows r JOIN ga_runs s ON s.id = r.run WHERE r.id BETWEEN ? AND ? ORDER BY r.id DESC LIMIT 1"
 )
 _HISTORY = (
-    "SELECT r.id, r.source, r.step, r.parent, r.created_at, r.nodes, s.run_id, s.fingerprint, p.id "
-    "FROM ga_rows r JOIN ga_runs s ON s.id = r.run LEFT JOIN ga_pins p ON p.id = r.id "
-    "WHERE r.id BETWEEN ? AND ? ORDER BY r.id DESC"
+    "SELECT r.id, r.source, r.step, r.parent, r.created_at, r.nodes, s.run_id, s.fingerprint, p.id FROM ("
+    "SELECT id, source, step, parent, created_at, nodes, run FROM ga_rows "
+    "WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
+    ") r JOIN ga_runs s ON s.id = r.run LEFT JOIN ga_pins p ON p.id = r.id ORDER BY r.id DESC"
 )
+_NO_LIMIT = 1 << 62
 _SNAP, _ROOT = 1 + COLUMNS.index("snap"), 1 + COLUMNS.index("root")
 
 
@@ -100,8 +102,7 @@ def history(lineage: str, namespace: str, limit: int | None, before: int | None)
         return []
     frame = found[0][0]
     end = row_id(frame + 1, 0) if before is None else row_id(frame, before)
-    sql, bounds = _HISTORY, (row_id(frame, 0), end - 1)
-    rows = yield (sql, bounds) if limit is None else (f"{sql} LIMIT ?", (*bounds, limit))
+    rows = yield _HISTORY, (row_id(frame, 0), end - 1, _NO_LIMIT if limit is None else limit)
     nodes = loads_each([row[5] for row in rows])
     headers = []
     for row, names in zip(rows, nodes, strict=True):

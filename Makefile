@@ -1,0 +1,50 @@
+# Two commands set everything up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+# A bytecode cache makes every later start several times quicker.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test check bench lint types arrows gates clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[examples]"
+	touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@ $(VENV)/.demo
+
+# The certificate-triage graph on real PEM files, with an embedded SQLite store; needs no key and no network.
+# On a terminal it asks for the approval, elsewhere it is given here.
+demo: $(VENV)/.demo
+	@if [ -t 0 ] && [ -t 1 ]; then $(BIN)/python -m examples.cert_triage.demo; \
+	else $(BIN)/python -m examples.cert_triage.demo --answer approve=yes; fi
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+
+check: $(VENV)/.dev lint types arrows gates test
+
+lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types:
+	$(BIN)/mypy
+
+arrows:
+	$(BIN)/lint-imports
+
+gates:
+	$(BIN)/python -m pytest -q tests/gates
+
+bench: $(VENV)/.dev
+	sh benchmarks/peers.sh
+	$(BIN)/python -m benchmarks.engine $(BENCH_ARGS)
+
+clean:
+	rm -rf $(VENV) demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,159 @@
+"""The step of a single activation, made cheap: no task, no list, no outcome object, one coroutine.
+
+It goes through the same phases as `loop.py` and decides nothing of its own: whatever is unusual (a context, a retry, a
+failure, a jump, a join, a breakpoint, a listener, the end) is handed back to the loop, which does it in general.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import anyio.lowlevel
+
+from graphagent.checkpoint.record import ListDelta
+from graphagent.engine.frame import Frame, Ran, Setup, Step
+from graphagent.engine.merge import Merged
+from graphagent.engine.persist import save_step
+from graphagent.errors import EncodeError
+from graphagent.graph.compiled import CompiledGraph
+from graphagent.graph.fields import Field
+from graphagent.graph.names import END_INDEX
+from graphagent.graph.reducers import append
+from graphagent.unset import UNSET
+
+BREATHE = 100
+"""Steps after which other tasks get a turn, so that nodes that never wait can't keep a cancellation out."""
+NO_LISTS: dict[str, ListDelta] = {}
+
+
+class LoneNode(NamedTuple):
+    """A node that a lone activation can run cheaply: a plain async function with one way out.
+
+    `target`: the node it leads to; or `router` and `labels`: who says so.
+    """
+
+    fn: Callable[[Any], Any]
+    step: Step
+    target: int | None
+    router: Callable[[Any], Any] | None
+    labels: Any
+
+
+def lone_nodes(graph: CompiledGraph, setup: Setup) -> tuple[LoneNode | None, ...]:
+    """Per node how a lone activation runs, None where it needs the loop."""
+    watched = graph.before or graph.after or graph.schema.assign is not None or not graph.local
+    return tuple(None if watched else _lone_node(graph, setup, i) for i in range(len(graph.names)))
+
+
+def _lone_node(graph: CompiledGraph, setup: Setup, node: int) -> LoneNode | None:
+    call = setup.calls[node]
+    routers, plain = graph.routers[node], graph.plain[node]
+    if not call.plain or call.fn is None or graph.arrivals[node] or len(routers) + len(plain) != 1:
+        return None
+    if plain:
+        return LoneNode(call.fn, setup.lone_steps[node], plain[0], None, None) if plain[0] != END_INDEX else None
+    route = routers[0]
+    if route.is_async or route.many:
+        return None
+    return LoneNode(call.fn, setup.lone_steps[node], None, route.router, route.labels)
+
+
+def is_lone(frame: Frame) -> bool:
+    """True if the frame stands at a single activation with nothing else open, and nobody has to be told of it."""
+    tree, marking = frame.tree, frame.marking
+    return (
+        tree.emitter is None
+        and tree.meter.budget is None
+        and len(marking.frontier) == 1
+        and marking is frame.graph.singles[marking.frontier[0].node]
+        and not (frame.held or frame.questions or frame.origins)
+    )
+
+
+async def run_lone(frame: Frame) -> Step | None:
+    """Run steps of the frame as long as each is a lone activation of a LoneNode; the loop goes on from there.
+
+    A node that has run, and whose result needs the loop, leaves it in `frame.ran`; its step is returned.
+    """
+    setup, tree, graph = frame.setup, frame.tree, frame.graph
+    lone, singles, view, fields = setup.lone, graph.singles, graph.schema.view, graph.schema.fields
+    usage, recent, bound = tree.meter.usage, frame.recent, frame.step_bound
+    writes = frame.store is not None and tree.durable
+    node = frame.marking.frontier[0].node
+    while True:
+        # plan
+        here = lone[node]
+        if here is None or frame.steps >= bound or tree.stop is not None:
+            return None
+        # execute
+        values = frame.values
+        try:
+            result = await here.fn(view(values))
+        except Exception as error:
+            frame.ran = Ran(None, error)
+            return here.step
+        # merge
+        merged = _assigned(values, result, fields) if type(result) is dict else None
+        if merged is None:
+            frame.ran = Ran(result)
+            return here.step
+        target = here.target
+        if target is None:
+            try:
+                label = here.router(view(merged.state))  # type: ignore[misc]
+                target = here.labels.get(label, END_INDEX)
+            except Exception as error:
+                frame.ran = Ran(result, None, UNSET, error)
+                return here.step
+            if target == END_INDEX:  # the end, or a label that leads nowhere
+                frame.ran = Ran(result, None, label)
+                return here.step
+        # checkpoint
+        if writes:
+            try:
+                await save_step(frame, merged, singles[target], here.step.nodes)
+            except EncodeError:
+                frame.ran = Ran(result, None, label if here.router else UNSET)
+                return here.step
+        else:
+            frame.seq += 1
+        frame.values = merged.state
+        frame.marking = singles[target]
+        frame.base = frame.seq
+        frame.step += 1
+        frame.steps += 1
+        frame.resuming = False
+        usage.steps += 1
+        if frame.steps % BREATHE == 0:
+            await anyio.lowlevel.checkpoint()
+        recent.append(here.step.nodes)
+        node = target
+
+
+def _assigned(values: dict[str, Any], result: dict[str, Any], fields: Mapping[str, Field]) -> Merged | None:
+    """The update merged, if it is plain assignment, or appending, that validates; None leaves it to the loop."""
+    after = values.copy()
+    changed = {}
+    lists: dict[str, ListDelta] = NO_LISTS
+    for name, value in result.items():
+        field = fields.get(name)
+        if field is None or field.transient:
+            return None
+        old = values.get(name, UNSET)
+        try:
+            if field.plain:
+                if value is not old:
+                    after[name] = changed[name] = field.validate(value)
+            elif field.writers == "many" and field.form == "value" and old is not UNSET:
+                after[name] = changed[name] = field.apply(old, field.validate(value))
+            elif field.reducer is append and type(old) is list and value is not old:
+                items = field.validate(value)
+                after[name] = old + items
+                if items:
+                    lists = {**lists, name: ListDelta(items)}
+            else:
+                return None
+        except Exception:  # the loop meets it again and gives it a name
+            return None
+    return Merged(after, changed, {}, lists)

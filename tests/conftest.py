@@ -1,0 +1,74 @@
+"""Fixtures for all tests: event loop, stores of every kind, a lineage of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.databases import postgres_schema
+
+from graphagent import MemoryCheckpoints, SqlCheckpoints
+from graphagent.ids import fresh_id
+
+OpenStore = Callable[[], Any]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The event loop of async tests: psycopg works with asyncio only."""
+    return "asyncio"
+
+
+@pytest.fixture
+def lineage() -> str:
+    """A lineage that no other test uses."""
+    return f"t-{fresh_id()}"
+
+
+@pytest.fixture(scope="session")
+def shared_postgres_url() -> Iterator[str]:
+    """The url of a PostgreSQL schema that the tests of a session share; each uses its own lineage."""
+    with postgres_schema() as url:
+        yield url
+
+
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> OpenStore:
+    """A function that opens a store of each kind; every call leads to the same rows, as after a restart."""
+    if request.param == "memory":
+        kept = MemoryCheckpoints()
+        return lambda: kept
+    if request.param == "sqlite":
+        return lambda: SqlCheckpoints(f"sqlite:///{tmp_path}/checkpoints.db")
+    url = request.getfixturevalue("shared_postgres_url")
+    return lambda: SqlCheckpoints(url)
+
+
+@pytest.fixture
+async def store(open_store: OpenStore, anyio_backend: str) -> AsyncIterator[Any]:
+    """A store of each kind, open while the test runs."""
+    async with open_store() as opened:
+        yield opened
+
+
+@pytest.fixture(params=["superstep", "fast", "eager"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of each engine, for behaviour that both share.
+
+    `fast` is the superstep engine without the debug mode that pytest turns on: it takes the ways that production
+    takes, in which changes of the state in place are not watched for.
+    """
+    if request.param == "fast":
+        monkeypatch.setenv("GRAPHAGENT_DEBUG", "0")
+        return "superstep"
+    return str(request.param)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The url of a database of each kind, for tests that open it more than once or from another process."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/checkpoints.db"
+    return str(request.getfixturevalue("shared_postgres_url"))
