@@ -51,18 +51,18 @@ async def run_once(case: Case, built: Any, around: Callable[[bool], None]) -> No
 
 
 class Stopwatch:
-    """The length of the last timed part, in seconds."""
+    """The length of the last timed part and what the process computed in it, in seconds."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
-        self._started = 0.0
+        self.seconds = self.cpu_seconds = 0.0
+        self._started = 0.0, 0.0
 
     def __call__(self, starts: bool) -> None:
-        now = time.perf_counter()
+        now = time.perf_counter(), time.process_time()
         if starts:
             self._started = now
         else:
-            self.seconds = now - self._started
+            self.seconds, self.cpu_seconds = now[0] - self._started[0], now[1] - self._started[1]
 
 
 def build_times(case: Case) -> tuple[Any, list[float]]:
@@ -79,19 +79,19 @@ def build_times(case: Case) -> tuple[Any, list[float]]:
     return built, times
 
 
-async def run_times(case: Case, built: Any, budget: float) -> list[float]:
-    """Seconds of five to 25 runs after a warm-up, as many as fit in ``budget`` seconds.
+async def run_times(case: Case, built: Any, budget: float) -> list[tuple[float, float]]:
+    """Seconds and CPU seconds of five to 25 runs after a warm-up, as many as fit in ``budget`` seconds.
 
     A run that alone outweighs the budget is not repeated and needs no warm-up.
     """
     watch, spent = Stopwatch(), 0.0
-    times: list[float] = []
+    times: list[tuple[float, float]] = []
     await run_once(case, built, watch)
     if watch.seconds > budget:
-        return [watch.seconds]
+        return [(watch.seconds, watch.cpu_seconds)]
     while len(times) < MINIMUM_RUNS or (spent < budget and len(times) < MAXIMUM_RUNS):
         await run_once(case, built, watch)
-        times.append(watch.seconds)
+        times.append((watch.seconds, watch.cpu_seconds))
         spent += watch.seconds
     return times
 
@@ -109,8 +109,8 @@ async def timed(case: Case, bench: Bench, budget: float) -> dict[str, Any]:
     built, builds = build_times(case)
     times = await run_times(case, built, budget)
     return {
-        "seconds": statistics.median(times),
-        "best_seconds": min(times),
+        "seconds": statistics.median(seconds for seconds, _ in times),
+        "cpu_seconds": statistics.median(cpu_seconds for _, cpu_seconds in times),
         "build_seconds": statistics.median(builds),
         "runs": len(times),
         "steps": case.steps,
@@ -181,7 +181,8 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         except Exception as error:
             last = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(last.filename).name}:{last.lineno}"
-            message = str(error).replace(folder, "")  # results are kept, and name no path of a machine
+            # results are kept, and name no path of a machine
+            message = str(error).replace(folder, "").replace(str(Path(__file__).parents[1]), "")
             return {"error": f"{type(error).__name__} at {where}: {message}"[:500]}
 
 

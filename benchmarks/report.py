@@ -45,19 +45,20 @@ def verdicts(rows: list[Row]) -> dict[str, str]:
     found = {
         f"{row.peer} {row.workload} {row.size}": verdict(row, TARGETS[row.cell].times(ALLOWANCE[row.peer]), rows)
         for row in rows
-        if row.peer in ALLOWANCE and row.cell in TARGETS and row.times_limit is not None
+        if row.peer in ALLOWANCE and row.cell in TARGETS and row.cpu_times_limit is not None
     }
     short, long, allowed = FLAT
     pair = by_key.get((OURS, short)), by_key.get((OURS, long))
-    if pair[0] and pair[1] and pair[0].cost and pair[1].cost:
-        ratio = pair[1].cost / pair[0].cost
+    if pair[0] and pair[1] and pair[0].cpu_seconds and pair[1].cpu_seconds:
+        ratio = pair[1].cpu_seconds / pair[0].cpu_seconds
         mark = "must" if ratio <= allowed else "MISS"
         found[f"{OURS} {long[0]} {long[1]} against {short[1]}"] = f"{mark} ({ratio:.2f}x, at most {allowed}x)"
     return found
 
 
 def verdict(row: Row, target: Target, rows: list[Row]) -> str:
-    ratio = row.times_limit
+    """Judged by computing time: a busy machine stretches long runs more than short ones, and so distorts the rest."""
+    ratio = row.cpu_times_limit
     assert ratio is not None, "only rows with a ratio are judged"
     misses = []
     if ratio > target.must:
@@ -66,7 +67,7 @@ def verdict(row: Row, target: Target, rows: list[Row]) -> str:
         misses.append(f"bytes {row.database_times_limit:.1f}x > {target.database_bytes:g}x")
     for other in rows:
         is_peer = other.peer not in ALLOWANCE and other.peer != REFERENCE
-        if is_peer and other.cell == row.cell and other.times_limit and other.times_limit < ratio:
+        if is_peer and other.cell == row.cell and other.cpu_times_limit and other.cpu_times_limit < ratio:
             misses.append(f"slower than {other.peer}")
     if misses:
         return f"MISS ({', '.join(misses)})"
@@ -76,7 +77,7 @@ def verdict(row: Row, target: Target, rows: list[Row]) -> str:
 def table(rows: list[Row]) -> str:
     """One line a cell: the limit's time, then times of the limit for each other peer, targets, verdicts.
 
-    In brackets: the best run against the limit's best, which a busy machine disturbs less.
+    In brackets: the ratio of computing time, which a busy machine disturbs less.
     """
     peers = [peer for peer in dict.fromkeys(row.peer for row in rows) if peer != REFERENCE]
     by_key = {(row.peer, row.cell): row for row in rows}
@@ -114,8 +115,8 @@ def peer_text(row: Row | None) -> str:
     written = size_text(row.database_bytes)
     if row.times_limit is None:
         return f"{duration(row.cost)}{written}"
-    best = f" ({ratio_text(row.best_times_limit)})" if row.best_times_limit and row.peer in ALLOWANCE else ""
-    return f"{ratio_text(row.times_limit)}{best}{written}"
+    cpu = f" ({ratio_text(row.cpu_times_limit)})" if row.cpu_times_limit and row.peer in ALLOWANCE else ""
+    return f"{ratio_text(row.times_limit)}{cpu}{written}"
 
 
 def ratio_text(ratio: float) -> str:

@@ -36,14 +36,18 @@ class Plan:
 
 @dataclass(frozen=True)
 class Row:
-    """One peer at one cell: medians over the rounds; ``cost`` is in seconds and leaves out what a node sleeps."""
+    """One peer at one cell: medians over the rounds; ``cost`` is in seconds and leaves out what a node sleeps.
+
+    ``cpu_times_limit`` is the ratio of computing times, which other processes on the machine hardly disturb.
+    """
 
     peer: str
     workload: str
     size: int
     cost: float | None = None
+    cpu_seconds: float | None = None
     times_limit: float | None = None
-    best_times_limit: float | None = None
+    cpu_times_limit: float | None = None
     build_seconds: float | None = None
     peak_memory_bytes: float | None = None
     database_bytes: int | None = None
@@ -93,14 +97,15 @@ def row(peer: str, cell: Cell, results: list[dict[str, Any]], reference: list[di
         return Row(peer, *cell, note=next(outcome(result) for result in results if "seconds" not in result))
     pairs = [pair for pair in zip(results, reference, strict=False) if "seconds" in pair[1]]
     ratios = [cost(cell, mine["seconds"]) / cost(cell, limit["seconds"]) for mine, limit in pairs]
-    best = [min(cost(cell, result["best_seconds"]) for result in side) for side in zip(*pairs, strict=True)]
+    cpu_ratios = [mine["cpu_seconds"] / limit["cpu_seconds"] for mine, limit in pairs]
     written, limit_written = timed[-1]["database_bytes"], pairs[-1][1]["database_bytes"] if pairs else None
     return Row(
         peer,
         *cell,
         cost=statistics.median(cost(cell, result["seconds"]) for result in timed),
+        cpu_seconds=statistics.median(result["cpu_seconds"] for result in timed),
         times_limit=statistics.median(ratios) if ratios else None,
-        best_times_limit=best[0] / best[1] if best else None,
+        cpu_times_limit=statistics.median(cpu_ratios) if cpu_ratios else None,
         build_seconds=statistics.median(result["build_seconds"] for result in timed),
         peak_memory_bytes=statistics.median(result["peak_memory_bytes"] for result in timed),
         database_bytes=written,

@@ -85,6 +85,7 @@ class MemoryCheckpoints:
     """
 
     persistent = False
+    remote = False
 
     def __init__(self) -> None:
         self._frames: dict[str, dict[str, _Frame]] = {}

@@ -6,13 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import anyio
+
 from graphagent.checkpoint.lease import check_name
 from graphagent.checkpoint.plain_json import dumps
 from graphagent.checkpoint.record import ActivationRow, EffectRow, Header, Loaded, PruneReport, Retention, Row
 from graphagent.checkpoint.sql import operations, queries
 from graphagent.checkpoint.sql.driver import driver_for
 from graphagent.checkpoint.sql.heartbeat import Heartbeat
-from graphagent.checkpoint.sql.operations import Batch, Claim, Grip, Keys
+from graphagent.checkpoint.sql.operations import Batch, Claim, Grip, Keys, Operation
 from graphagent.checkpoint.sql.options import PoolOptions, Sync
 from graphagent.checkpoint.sql.owner import owner_text
 from graphagent.checkpoint.sql.prune import prune_lineage
@@ -26,6 +28,7 @@ from graphagent.checkpoint.sql.rows import (
 )
 from graphagent.checkpoint.sql.schema import MigrationReport
 from graphagent.checkpoint.store import Lease, PartCodec, Signal
+from graphagent.errors import LeaseLost
 
 _DELTA = COLUMNS.index("delta")
 _FOR_EVER = 1e12  # seconds
@@ -81,7 +84,12 @@ class SqlCheckpoints:
         """Take the lineage for one run. Raises LineageBusy while another live owner holds it."""
         check_name("lineage", lineage)
         claim = Claim(lineage, run_id, owner_text(), self._ttl, time.time())
-        key, token = await self._driver.write(lambda: operations.acquire(claim, self._dialect))
+        try:
+            key, token = await self._driver.write(lambda: operations.acquire(claim, self._dialect))
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await self._driver.write(lambda: operations.abandon(claim))
+            raise
         lease = Lease(lineage, token, run_id, on_signal)
         lease.extra["grip"] = Grip(lineage, run_id, token, Keys(key))
         self._heartbeat.add(key, lease)
@@ -103,14 +111,6 @@ class SqlCheckpoints:
             self._heartbeat.signal(lineage, "cancel")
         return asked
 
-    @staticmethod
-    def _grip(lease: Lease, namespace: str) -> Grip:
-        """What a write to a frame checks. Raises CheckpointError for a name that databases refuse."""
-        grip: Grip = lease.extra["grip"]
-        if namespace not in grip.keys.frames:
-            check_name("namespace", namespace)
-        return grip
-
     async def append(
         self,
         lease: Lease,
@@ -128,19 +128,43 @@ class SqlCheckpoints:
         """
         encoded = [(row.seq, (row.run_id, row.fingerprint), encode_row(row, codec)) for row in rows]
         grip = self._grip(lease, namespace)
-        await self._driver.append(grip, Batch(namespace, encoded, closes, release))
+        try:
+            await self._driver.append(grip, Batch(namespace, encoded, closes, release))
+        except LeaseLost:
+            self._lose(lease)
+            raise
         if release:
             self._heartbeat.remove(grip.keys.lineage, lease)
         return sum(len(columns[_DELTA]) for _, _, columns in encoded if columns[_DELTA] is not None)
 
+    @staticmethod
+    def _grip(lease: Lease, namespace: str) -> Grip:
+        """What a write to a frame checks. Raises CheckpointError for a name that databases refuse."""
+        grip: Grip = lease.extra["grip"]
+        if namespace not in grip.keys.frames:
+            check_name("namespace", namespace)
+        return grip
+
+    def _lose(self, lease: Lease) -> None:
+        lease.lost = True
+        self._heartbeat.remove(lease.extra["grip"].keys.lineage, lease)
+
+    async def _write_beside(self, lease: Lease, namespace: str, make: Callable[[Grip], Operation[int]]) -> None:
+        """Write something to a frame that isn't a row; `make` makes an operation that returns the frame's key."""
+        grip = self._grip(lease, namespace)
+        try:
+            grip.keys.frames[namespace] = await self._driver.write(lambda: make(grip))
+        except LeaseLost:
+            self._lose(lease)
+            raise
+
     async def put_activations(
         self, lease: Lease, namespace: str, base: int, done: Sequence[ActivationRow], codec: PartCodec
     ) -> None:
-        """Keep finished activations of the open step that started from row `base`."""
-        grip = self._grip(lease, namespace)
+        """Keep finished activations of the open step that started from row `base`. Raises EncodeError, LeaseLost."""
         bodies = [(row.position, encode_activation(row, codec)) for row in done]
-        grip.keys.frames[namespace] = await self._driver.write(
-            lambda: operations.put_activations(grip, namespace, base, bodies, self._dialect)
+        await self._write_beside(
+            lease, namespace, lambda grip: operations.put_activations(grip, namespace, base, bodies, self._dialect)
         )
 
     async def activations(
@@ -187,12 +211,14 @@ class SqlCheckpoints:
         return await self._driver.read(lambda: queries.effects(lineage, namespace, base))
 
     async def claim_effect(self, lease: Lease, namespace: str, effect: EffectRow) -> None:
-        """Record that a side effect is about to begin; with `sync="normal"` a killed process can't undo that."""
+        """Record that a side effect is about to begin.
+
+        Durable on return as `sync` says: with `normal` against a killed process, not against a loss of power.
+        """
         check_name("effect", effect.name)
-        grip = self._grip(lease, namespace)
         result = None if effect.result is None else dumps(effect.result)
-        grip.keys.frames[namespace] = await self._driver.write(
-            lambda: operations.put_effect(grip, namespace, effect, result, self._dialect)
+        await self._write_beside(
+            lease, namespace, lambda grip: operations.put_effect(grip, namespace, effect, result, self._dialect)
         )
 
     async def commit_effect(self, lease: Lease, namespace: str, effect: EffectRow) -> None:
@@ -218,7 +244,7 @@ class SqlCheckpoints:
 
     def _prune_maker(
         self, lineage: str, policy: Retention, dry_run: bool
-    ) -> Callable[[], operations.Operation[tuple[int, int]]]:
+    ) -> Callable[[], Operation[tuple[int, int]]]:
         return lambda: prune_lineage(lineage, policy, dry_run, self._dialect)
 
     async def delete(self, lineage: str) -> int:

@@ -5,6 +5,7 @@ Node code is awaited here and nowhere else.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from graphagent.engine.context import NodeContext, SyncContext
 from graphagent.engine.hooks import NodeCallbacks, call_after, call_before, call_end, call_on_error
 from graphagent.engine.outcome import Outcome, failed, outcome_of
 from graphagent.engine.questions import InterruptSignal
+from graphagent.engine.stray import stray
 from graphagent.engine.watch import Watch
 from graphagent.errors import (
     AnswerError,
@@ -68,8 +70,8 @@ async def run_activation(frame: Frame, position: int) -> Outcome:
     """The outcome of one activation; every error of the node, its callbacks or its result becomes part of it."""
     activation = frame.marking.frontier[position]
     call = frame.setup.calls[activation.node]
-    if call.plain and activation.overlay is None:
-        values = frame.values
+    if call.plain:
+        values = frame.values if activation.overlay is None else frame.given(activation)
         ran = frame.ran
         try:
             if ran is None:
@@ -81,12 +83,17 @@ async def run_activation(frame: Frame, position: int) -> Outcome:
             return outcome_of(frame.graph, activation.node, values, result)
         except Exception as error:
             return _handled(frame, activation, failed(_named(call, error, 1)))
+        except asyncio.CancelledError as error:
+            return _handled(frame, activation, failed(_named(call, stray(error), 1)))
     return await _Run(frame, position, activation, call).outcome()
 
 
 async def call_async(_: Frame, __: int, activation: Activation, state: Any, ctx: NodeContext | None, *, fn: Any) -> Any:
     """Body of an async function node."""
-    return await (fn(state) if ctx is None else fn(state, ctx))
+    try:
+        return await (fn(state) if ctx is None else fn(state, ctx))
+    except asyncio.CancelledError as error:
+        raise stray(error) from error
 
 
 async def call_inline(
@@ -118,23 +125,45 @@ class _Run:
         self.attempts = 0
 
     async def outcome(self) -> Outcome:
-        """Before-callbacks, cache, attempts, after-callbacks, and the check of the result."""
+        """Before-callbacks, cache, attempts, after-callbacks, and the check of the result.
+
+        What a callback, a retry predicate or a cache raises fails the activation like an error of the node.
+        """
+        schema = self.frame.graph.schema
+        watch = Watch(self.values, schema.persistent) if self.frame.setup.debug else None
+        try:
+            outcome = await self._called()
+        except InterruptSignal:  # a callback asked
+            outcome = self._asked()
+        except Exception as error:
+            outcome = self._failed(_named(self.call, error, self.attempts))
+        if self.ctx.asked:  # something asked, and the signal was swallowed
+            outcome = self._asked()
+        if watch is not None:
+            outcome = self._watched(watch, outcome)
+        outcome.attempts = max(self.attempts, 1)
+        return await self._ended(outcome) if self.call.callbacks and outcome.done else outcome
+
+    async def _called(self) -> Outcome:
         call = self.call
-        watch = Watch(self.values) if self.frame.setup.debug else None
         try:
             result = await call_before(call.callbacks, self.ctx, self.state) if call.callbacks else UNSET
         except Exception as error:
-            await call_on_error(call.callbacks, self.ctx, self.state, error)
-            return self._failed(_named(call, error, 0))
-        if result is not UNSET:
-            outcome = self._checked(result)
-        else:
-            outcome = await self._through_cache()
-        if watch is not None and outcome.done:
-            outcome = self._watched(watch, outcome)
-        outcome.attempts = max(self.attempts, 1)
-        if call.callbacks and outcome.done:
-            await call_end(call.callbacks, self.ctx, outcome)
+            await self._tell(error, None)
+            raise
+        return await self._through_cache() if result is UNSET else self._checked(result)
+
+    async def _ended(self, outcome: Outcome) -> Outcome:
+        """The outcome once all callbacks have finished their work with it; a failure if they can't."""
+        timeout = self.frame.setup.limits.save_timeout
+        try:
+            with anyio.move_on_after(timeout) as scope:
+                await call_end(self.call.callbacks, self.ctx, outcome)
+        except Exception as error:
+            return failed(_named(self.call, error, self.attempts))
+        if scope.cancelled_caught:
+            text = f"node '{self.call.name}' ended, but its on_activation_end callbacks took longer than {timeout} s"
+            return failed(NodeTimeout(f"{text} (limits.save_timeout)", node=self.call.name, attempts=self.attempts))
         return outcome
 
     async def _through_cache(self) -> Outcome:
@@ -171,6 +200,10 @@ class _Run:
                     return await self._after(UNSET, error)
                 await self.frame.setup.clock.sleep(delay)
                 continue
+            except BaseExceptionGroup as group:  # it asked inside a task group
+                if not self.ctx.asked or group.split((InterruptSignal, Exception))[1] is not None:
+                    raise
+                return self._asked()
             if self.ctx.asked:  # it asked, and swallowed the signal
                 return self._asked()
             outcome = await self._after(result, None)
@@ -200,18 +233,19 @@ class _Run:
             if policy.max_elapsed is not None and elapsed + delay > policy.max_elapsed:
                 delay = None
                 error.add_note(f"retry budget of {policy.max_elapsed} s exhausted after {elapsed:.2f} s")
+        await self._tell(error, delay)
+        return delay
+
+    async def _tell(self, error: Exception, delay: float | None) -> None:
+        """Callbacks and listeners hear of a failed attempt, and of the time until the next one."""
         await call_on_error(self.call.callbacks, self.ctx, self.state, error)
         emitter = self.frame.tree.emitter
         if emitter is not None:
             await emitter.attempt_failed(self.frame, self.position, error, self.attempts, delay)
-        return delay
 
     async def _after(self, result: Any, error: Exception | None) -> Outcome:
         if self.call.callbacks and not isinstance(result, Outcome):
-            try:
-                result = await call_after(self.call.callbacks, self.ctx, self.state, result, error)
-            except Exception as raised:
-                return self._failed(_named(self.call, raised, self.attempts))
+            result = await call_after(self.call.callbacks, self.ctx, self.state, result, error)
             if result is not UNSET:
                 error = None
         if error is not None:
@@ -236,7 +270,7 @@ class _Run:
 
     def _watched(self, watch: Watch, outcome: Outcome) -> Outcome:
         changed = watch.undo(self.values)
-        return outcome if changed is None else self._failed(watch.error(self.call.name, changed))
+        return outcome if changed is None or not outcome.done else self._failed(watch.error(self.call.name, changed))
 
 
 def _handled(frame: Frame, activation: Activation, outcome: Outcome) -> Outcome:

@@ -10,7 +10,7 @@ import anyio.lowlevel
 
 from graphagent.engine.context import NodeContext
 from graphagent.engine.frame import Frame, Setup, child_namespace
-from graphagent.engine.outcome import Outcome, failed
+from graphagent.engine.outcome import Outcome
 from graphagent.engine.persist import save_state
 from graphagent.engine.plan import Stop
 from graphagent.engine.questions import pending
@@ -49,11 +49,11 @@ async def run_child(
         return _asked(child, position)
     if stop.kind == "cancelled":
         await anyio.lowlevel.checkpoint()
-    outcome = Outcome()
     if stop.kind == "failed" and stop.error is not None:
-        return failed(stop.error)
+        raise stop.error
     if stop.kind == "stalled":
-        return failed(RunStalled(f"the child graph '{setup.graph.name}' of node '{node.id}' stalled: {stop.reason}"))
+        raise RunStalled(f"the child graph '{setup.graph.name}' of node '{node.id}' stalled: {stop.reason}")
+    outcome = Outcome()
     outcome.limit = stop.reason
     return outcome
 

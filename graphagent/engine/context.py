@@ -8,7 +8,7 @@ import inspect
 import random
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio.from_thread
@@ -25,7 +25,7 @@ from graphagent.engine.questions import (
     plain_prompt,
     question_id,
 )
-from graphagent.errors import UsageError
+from graphagent.errors import AnswerError, UsageError
 from graphagent.graph.marking import Activation, text_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,9 @@ class ActivationInfo:
 class NodeContext:
     """The second argument of a node function. Valid until the node returns."""
 
-    __slots__ = ("_activation", "_asked", "_attempt", "_frame", "_ledger", "_ordinal", "_position", "_random")
+    __slots__ = (
+        "_activation", "_asked", "_attempt", "_before", "_frame", "_ledger", "_ordinal", "_position", "_random",
+    )
 
     def __init__(self, frame: Frame, position: int, activation: Activation) -> None:
         self._frame = frame
@@ -64,6 +66,7 @@ class NodeContext:
         self._activation = activation
         self._attempt = 1
         self._ordinal = 0
+        self._before = 0  # questions of callbacks before the first attempt
         self._asked: list[Question] = []
         self._ledger: Ledger | None = None
         self._random: random.Random | None = None
@@ -166,6 +169,8 @@ class NodeContext:
 
     def ask(self, key: str, prompt: Any, answer_type: Any) -> Any:
         """The answer, or the question noted and InterruptSignal raised."""
+        if any(question.key == key for question in self._asked):  # a wrapper swallowed the signal and tries again
+            raise InterruptSignal(key)
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
         frame = self._frame
         known = next(
@@ -182,7 +187,11 @@ class NodeContext:
                 f"a node must ask in the same order every time it runs"
             )
         if known is not None and known.answered:
-            return checked_answer(answer_type, known.answer, known)
+            try:
+                return checked_answer(answer_type, known.answer, known)
+            except AnswerError as error:  # the stored schema says less than the type
+                frame.tree.warnings.append(str(error))
+                known = replace(known, answered=False, answer=None)
         if known is None:
             known = Question(
                 id=question_id(frame.namespace, frame.activation_id(self._position), ordinal),
@@ -247,6 +256,8 @@ class NodeContext:
 
     async def claim(self, name: str, fn: Callable[..., Any], reconciles: bool, idempotent: bool) -> Claim:
         """Begin an effect in the ledger (see `Ledger.claim`)."""
+        if self._asked:  # nothing is done behind a question that has no answer yet
+            raise InterruptSignal(self._asked[0].key)
         if self._ledger is None:
             self._ledger = Ledger(self._frame, self._frame.origin(self._position))
         key = self.idempotency_key(name)
@@ -258,13 +269,15 @@ class NodeContext:
         await self._ledger.commit(claim, result)
 
     def restart(self, attempt: int) -> None:
-        """Begin another attempt."""
+        """Begin another attempt. What callbacks before the first one asked and did is not counted again."""
+        if attempt == 1:
+            self._before = self._ordinal
         self._attempt = attempt
-        self._ordinal = 0
+        self._ordinal = self._before
         self._asked = []
         self._random = None
         if self._ledger is not None:
-            self._ledger.restart()
+            self._ledger.restart(first=attempt == 1)
 
 
 @functools.lru_cache(maxsize=512)

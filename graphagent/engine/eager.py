@@ -22,7 +22,7 @@ from graphagent.engine.plan import Stop, breaks_after, natural_end, plan
 from graphagent.engine.questions import pending
 from graphagent.engine.step import Result, settle_one
 from graphagent.engine.stream import places_of
-from graphagent.errors import EncodeError, StepFailed, WriteConflict
+from graphagent.errors import CheckpointError, EncodeError, StepFailed, WriteConflict
 
 NOTHING = -1
 """No row: kept activations stay where they are until the lineage is pruned; their origins have gone."""
@@ -147,7 +147,7 @@ class _Eager:
         before = (frame.origins, frame.marking)
         places_now = {id(activation): i for i, activation in enumerate(result.marking.frontier)}
         moved = {i: places_now[id(a)] for i, a in enumerate(frame.marking.frontier) if i != position}
-        frame.origins = self._origins(result)
+        frame.origins = self._origins(position, result)
         over = not result.marking.frontier and natural_end(frame.graph, result.marking).kind == "completed"
         try:
             await save_step(
@@ -162,6 +162,11 @@ class _Eager:
         except EncodeError as error:
             frame.origins, frame.marking = before
             self._keep_in_frontier(origin, failed(named_encode_error(error, origin.node)))
+            return
+        except CheckpointError as error:  # its result is held, should the store work again at the end
+            frame.origins, frame.marking = before
+            self.ended[origin] = outcome
+            self.stop = Stop("failed", str(error), error=error)
             return
         frame.values, frame.marking = result.merged.state, result.marking
         frame.base = frame.seq
@@ -181,10 +186,10 @@ class _Eager:
         if breaks:
             self.stop = Stop("asked", "breakpoint", breaks)
 
-    def _origins(self, result: Result) -> list[Origin]:
+    def _origins(self, position: int, result: Result) -> list[Origin]:
         """Activations that go on keep their origin; new ones start from the row that is about to be written."""
         frame = self.frame
-        known = {id(a): frame.origin(i) for i, a in enumerate(frame.marking.frontier)}
+        known = {id(a): frame.origin(i) for i, a in enumerate(frame.marking.frontier) if i != position}
         names = frame.graph.names
         return [
             known.get(id(a)) or Origin(frame.seq + 1, i, frame.step + 2, names[a.node])

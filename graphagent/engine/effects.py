@@ -33,17 +33,21 @@ class Claim:
 class Ledger:
     """The effects of one activation. Ordinals count the calls under one name, so loops inside a node are told apart."""
 
-    __slots__ = ("_counts", "_frame", "_known", "_origin")
+    __slots__ = ("_before", "_counts", "_frame", "_known", "_origin")
 
     def __init__(self, frame: Frame, origin: Origin) -> None:
         self._frame = frame
         self._origin = origin
         self._counts: dict[str, int] = {}
+        self._before: dict[str, int] = {}
         self._known: dict[tuple[str, int], EffectRow] | None = None
 
-    def restart(self) -> None:
-        """A new attempt begins: its calls meet the effects of the attempts before it."""
-        self._counts.clear()
+    def restart(self, *, first: bool) -> None:
+        """A new attempt begins: its calls meet the effects of the attempts before it. Those that callbacks made before
+        the first one keep their ordinals."""
+        if first:
+            self._before = dict(self._counts)
+        self._counts = dict(self._before)
 
     async def claim(self, name: str, key: str, plan: Plan, *, may_repeat: bool) -> Claim:
         """The next effect called `name`: its committed result, or the claim to carry it out.

@@ -89,7 +89,7 @@ def _because(stop: Stop, reason: str) -> Stop:
 
 def unstorable(frame: Frame, error: EncodeError) -> Stop:
     """A result that can't be stored is a failure of the node that wrote it; the others keep theirs."""
-    writers = [p for p, outcome in frame.held.items() if error.field is None or error.field in outcome.update]
+    writers = [p for p, outcome in frame.held.items() if error.field is None or error.field in outcome.fields]
     named: EncodeError = error
     for position in writers:
         node = frame.graph.names[frame.marking.frontier[position].node]

@@ -42,6 +42,14 @@ async def execute(frame: Frame, todo: Sequence[int]) -> None:
         )
 
 
+async def _within(scope: anyio.CancelScope, worker: Worker) -> None:
+    """The worker in a scope by which it is cancelled. Cancelling its task would break through what a node shields, and
+    leave its thread behind."""
+    with scope:
+        if not scope.cancel_called:
+            await worker()
+
+
 class _Wide:
     """A step with several activations."""
 
@@ -80,11 +88,12 @@ class _Wide:
                 signal.set_result(None)
 
         self.wake = wake
-        tasks = [loop.create_task(worker()) for worker in workers]
+        scopes = [anyio.CancelScope() for _ in workers]
+        tasks = [loop.create_task(_within(*pair)) for pair in zip(scopes, workers, strict=True)]
 
         def stop() -> None:
-            for task in tasks:
-                task.cancel()
+            for scope in scopes:
+                scope.cancel()
             wake()
 
         self.stop = stop
@@ -96,9 +105,8 @@ class _Wide:
                     await self._save()
         finally:
             unfinished = [task for task in tasks if not task.done()]
-            for task in unfinished:
-                task.cancel()
             if unfinished:
+                stop()
                 with anyio.CancelScope(shield=True):
                     await asyncio.wait(unfinished)
                     if self.saves and self.finished:
@@ -117,7 +125,12 @@ class _Wide:
                 group.start_soon(worker)
 
     async def _one(self, position: int) -> None:
-        outcome = await run_activation(self.frame, position)
+        try:
+            outcome = await run_activation(self.frame, position)
+        except BaseException:
+            self.open = 0  # it has no outcome, so the step can't go on
+            self.wake()
+            raise
         self.frame.held[position] = outcome
         self.finished.append(position)
         self.open -= 1

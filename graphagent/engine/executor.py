@@ -20,6 +20,7 @@ from graphagent.engine.hooks import NodeCallbacks
 from graphagent.engine.limits import Budget, Limits, Meter
 from graphagent.engine.lone import lone_nodes
 from graphagent.engine.loop import run_supersteps
+from graphagent.engine.merge import Merged
 from graphagent.engine.persist import save_state, save_stop
 from graphagent.engine.questions import take_answers
 from graphagent.engine.restore import load_frame, load_row, new_frame, start_turn
@@ -27,7 +28,7 @@ from graphagent.engine.result import RunResult
 from graphagent.engine.run import Handle, drive_root, new_handle
 from graphagent.engine.setup import node_calls
 from graphagent.engine.state_codec import StateCodec
-from graphagent.engine.stream import Emitter
+from graphagent.engine.stream import Emitter, wanted_modes
 from graphagent.engine.timetravel import TimeTravel, is_settled
 from graphagent.engine.watch import debug_enabled
 from graphagent.errors import AnswerError, CheckpointNotFound, InterruptedRunError, UsageError, alternatives
@@ -112,7 +113,7 @@ class Executor(TimeTravel):
         if known is None:
             codec = StateCodec(graph.schema, getattr(self._store, "cipher", None))
             lone = tuple(Step((0,), (name,)) for name in graph.names)
-            options = replace(self._options, graph=graph, codec=codec, lone_steps=lone)
+            options = replace(self._options, graph=graph, codec=codec, lone_steps=lone, fired={})
             calls = node_calls(graph, options, self._drive, self._setup_of)
             ready = replace(options, calls=calls)
             known = self._children[id(graph)] = replace(ready, lone=lone_nodes(graph, ready))
@@ -169,30 +170,32 @@ class Executor(TimeTravel):
         answers: Mapping[str, Any] | None = None,
         answer: Any = UNSET,
         resume: bool = False,
+        checkpoint: str | int | None = None,
         namespace: str = "",
         context: Any = None,
         budget: Budget | None = None,
         abandon: bool = False,
         buffer: int = 16,
     ) -> AsyncIterator[EventStream]:
-        """A run, or with `resume` or answers a resume, whose events are read as they come.
+        """A run, or with `resume`, answers or a checkpoint a resume, whose events are read as they come.
 
         `modes`: `updates`, `messages`, `tasks`, `checkpoints`, `custom`, `debug`; failures come in every mode. After
         the last event the stream's `result` is there. At most `buffer` events are ahead of the reader. Leaving the
         block early cancels the run, and ends when nothing of it runs any more.
         """
+        wanted = wanted_modes(modes)
         send, receive = anyio.create_memory_object_stream[RunEvent](buffer)
-        emitter = Emitter(modes, send)
+        emitter = Emitter(wanted, send)
         events = EventStream(receive)
 
         async def work() -> None:
             try:
                 with send:
-                    if resume or answers is not None or answer is not UNSET:
+                    if resume or answers is not None or answer is not UNSET or checkpoint is not None:
                         if lineage is None:
                             raise UsageError("a resume needs its lineage")
                         events.result = await self._resume(
-                            lineage, answers or {}, answer, None, namespace, context, budget, emitter
+                            lineage, answers or {}, answer, checkpoint, namespace, context, budget, emitter
                         )
                     else:
                         events.result = await self._run(input, lineage, namespace, context, budget, abandon, emitter)
@@ -259,6 +262,7 @@ class Executor(TimeTravel):
     def _tree(self, lineage: str, context: Any, budget: Budget | None, emitter: Emitter | None) -> Tree:
         tree = Tree(lineage, fresh_id(), Meter(self._options.clock, budget), context, self._store)
         tree.emitter, tree.durable = emitter, self._durable
+        tree.waits = getattr(self._store, "remote", False)
         return tree
 
     async def _run(
@@ -274,23 +278,21 @@ class Executor(TimeTravel):
         tree = self._tree(lineage or fresh_id(), context, budget, emitter)
         if lineage is not None or self._durable:
             async with self._opened(tree, namespace) as handle:
-                frame = await self._turn(tree, namespace, input, abandon)
-                return await drive_root(frame, handle, self._drive)
+                frame, merged = await self._turn(tree, namespace, input, abandon)
+                return await drive_root(frame, handle, self._drive, lambda: save_state(frame, "input", merged))
         frame = new_frame(self._setup, tree, namespace, self._store)
         start_turn(frame, input, "the input")
         frame.base = frame.seq = 0
         return await drive_root(frame, None if emitter is None else new_handle(tree), self._drive)
 
-    async def _turn(self, tree: Tree, namespace: str, input: Any, abandon: bool) -> Frame:
-        """A frame at the beginning of a turn, its input row written."""
+    async def _turn(self, tree: Tree, namespace: str, input: Any, abandon: bool) -> tuple[Frame, Merged]:
+        """A frame at the beginning of a turn, and what its input row has to say."""
         loaded = await load_row(self._store, self._setup, tree.lineage, namespace)
         if loaded is None:
             frame = new_frame(self._setup, tree, namespace, self._store)
         else:
             frame = await self._next_turn(tree, namespace, loaded, abandon)
-        merged = start_turn(frame, input, "the input")
-        await save_state(frame, "input", merged)
-        return frame
+        return frame, start_turn(frame, input, "the input")
 
     async def _next_turn(self, tree: Tree, namespace: str, loaded: Loaded, abandon: bool) -> Frame:
         if not is_settled(self.graph, loaded.row) and not abandon:
@@ -333,10 +335,10 @@ class Executor(TimeTravel):
             frame = await load_frame(self._setup, tree, namespace, loaded)
             if frame.ended:
                 tree.warnings.append("nothing was left to run")
-            if questions != loaded.row.questions:
-                frame.questions = tuple(question for question in questions if question.kind == "ask")
-                await save_stop(frame, "interrupt")
-            return await drive_root(frame, handle, self._drive)
+            if questions == loaded.row.questions:
+                return await drive_root(frame, handle, self._drive)
+            frame.questions = tuple(question for question in questions if question.kind == "ask")
+            return await drive_root(frame, handle, self._drive, lambda: save_stop(frame, "interrupt"))
 
     @asynccontextmanager
     async def _opened(self, tree: Tree, namespace: str, resume: bool = False) -> AsyncIterator[Handle]:

@@ -86,6 +86,7 @@ class Tree:
     stop: str | None = None  # "pause" (graceful), "forced" or "cancel": seen between steps
     cancelled: bool = False
     lost: bool = False  # the lease was taken over
+    waits: bool = False  # writes to the store are waited for, so that a bound on their time means something
     durable: bool = True  # False: the store only parks an interrupted run inside this process
     released: bool = False
 

@@ -6,6 +6,7 @@ failure, a jump, a join, a breakpoint, a listener, the end) is handed back to th
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from graphagent.checkpoint.record import ListDelta
 from graphagent.engine.frame import Frame, Ran, Setup, Step
 from graphagent.engine.merge import Merged
 from graphagent.engine.persist import save_step
+from graphagent.engine.stray import stray
 from graphagent.errors import EncodeError
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.fields import Field
@@ -92,6 +94,9 @@ async def run_lone(frame: Frame) -> Step | None:
             result = await here.fn(view(values))
         except Exception as error:
             frame.ran = Ran(None, error)
+            return here.step
+        except asyncio.CancelledError as error:
+            frame.ran = Ran(None, stray(error))
             return here.step
         # merge
         merged = _assigned(values, result, fields) if type(result) is dict else None

@@ -48,6 +48,11 @@ class Outcome:
         """True if there is a result to merge."""
         return self.failure is None and not self.asked and self.limit is None
 
+    @property
+    def fields(self) -> set[str]:
+        """The fields that the update writes and that overlays of its Sends lay over."""
+        return {*self.update, *(name for _, overlay in self.sends or () for name in overlay)}
+
 
 def failed(error: Exception) -> Outcome:
     """An outcome for a failure that nothing handled."""

@@ -252,17 +252,16 @@ async def _append(
         if frame.setup.debug and frame.tree.durable and not store.persistent:
             for row in rows:  # a test on a store in memory finds what a database would refuse
                 frame.setup.codec.check(row)
-        size = await _bounded(
-            frame,
-            store.append(
-                await frame.tree.writer(),
-                frame.namespace,
-                rows,
-                frame.setup.codec,
-                closes=closes if wide else None,
-                release=release,
-            ),
+        lease = frame.tree.lease or await frame.tree.writer()
+        write = store.append(
+            lease,
+            frame.namespace,
+            rows,
+            frame.setup.codec,
+            closes=closes if wide else None,
+            release=release,
         )
+        size = await (_bounded(frame, write) if frame.tree.waits else write)
     except CheckpointError:
         frame.seq -= len(rows)
         raise
@@ -294,7 +293,7 @@ async def _bounded(frame: Frame, write: Awaitable[T]) -> T:
 
     A cancellation of the run takes effect after it: what was done is kept, not half written and done again.
     """
-    if not getattr(frame.store, "remote", False):
+    if not frame.tree.waits:
         return await write
     timeout = frame.setup.limits.save_timeout
     try:

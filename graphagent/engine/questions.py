@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, Union
+from typing import Annotated, Any, Literal, Union
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from graphagent.checkpoint.codec import encode_any
@@ -138,12 +138,23 @@ def _plain(question: Question, value: Any) -> Any:
 
 
 _SCALARS: dict[str, Any] = {"boolean": bool, "integer": int, "number": float, "string": str, "null": None}
+_BOUNDS = {
+    "minimum": "ge",
+    "exclusiveMinimum": "gt",
+    "maximum": "le",
+    "exclusiveMaximum": "lt",
+    "multipleOf": "multiple_of",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_length",
+    "maxItems": "max_length",
+}
 
 
 def type_of(schema: Any) -> Any:
     """A type that accepts what a JSON schema describes, as far as checks before a run need it; `Any` beyond that.
 
-    The node checks the answer once more against the type it asked for.
+    The node checks the answer once more against the type it asked for, and asks again if it doesn't fit.
     """
     if not isinstance(schema, dict):
         return Any
@@ -154,8 +165,10 @@ def type_of(schema: Any) -> Any:
     if "anyOf" in schema:
         return Union[tuple(type_of(part) for part in schema["anyOf"])]  # noqa: UP007 -- the parts are known at run time
     kind = schema.get("type")
+    found: Any = _SCALARS.get(str(kind), Any)
     if kind == "array":
-        return list[type_of(schema.get("items"))]  # type: ignore[misc]
-    if kind == "object":
-        return dict[str, Any]
-    return _SCALARS.get(str(kind), Any)
+        found = list[type_of(schema.get("items"))]  # type: ignore[misc]
+    elif kind == "object":
+        found = dict[str, Any]
+    bounds = {_BOUNDS[word]: value for word, value in schema.items() if word in _BOUNDS}
+    return Annotated[found, Field(**bounds)] if bounds else found

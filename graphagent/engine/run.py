@@ -75,10 +75,12 @@ def new_handle(tree: Tree) -> Handle:
     return handle
 
 
-async def drive_root(frame: Frame, handle: Handle | None, drive: Drive) -> RunResult:
+async def drive_root(
+    frame: Frame, handle: Handle | None, drive: Drive, first: Callable[[], Awaitable[None]] | None = None
+) -> RunResult:
     """Drive a root frame to its end and say how it ended. Raises only what the caller's own cancellation raises.
 
-    Without a handle nobody else can reach the run.
+    Without a handle nobody else can reach the run. `first`: the row that the run begins with is written.
     """
     tree = frame.tree
     stop: Stop | None = None
@@ -87,6 +89,8 @@ async def drive_root(frame: Frame, handle: Handle | None, drive: Drive) -> RunRe
             stop = await drive(frame)
         else:
             with handle.scope:
+                if first is not None:
+                    await first()
                 stop = await drive(frame)
         if stop is None or (tree.lost and stop.kind != "completed"):
             stop = await _cut_short(frame)

@@ -17,6 +17,7 @@ from graphagent.checkpoint.record import Row
 from graphagent.engine.frame import Frame, Step, activation_text
 from graphagent.engine.outcome import Outcome
 from graphagent.engine.plan import Stop
+from graphagent.errors import UsageError, alternatives
 from graphagent.events import MODES, RunEvent
 from graphagent.graph.marking import text_of
 from graphagent.ids import checkpoint_id
@@ -25,17 +26,19 @@ if TYPE_CHECKING:
     from graphagent.engine.step import Result
 
 
+def wanted_modes(modes: Iterable[str]) -> frozenset[str]:
+    """The modes to send, given those that were asked for. Raises UsageError for one that doesn't exist."""
+    wanted = set(modes)
+    for mode in sorted(wanted - set(MODES)):
+        raise UsageError(f"there is no stream mode '{mode}': {alternatives(mode, MODES)}")
+    return frozenset(wanted | {"tasks", "checkpoints"} if "debug" in wanted else wanted)
+
+
 class Emitter:
     """Turns what happens into events and sends those that are wanted."""
 
-    def __init__(self, modes: Iterable[str], send: MemoryObjectSendStream[RunEvent]) -> None:
-        wanted = set(modes)
-        unknown = wanted - set(MODES)
-        if unknown:
-            raise ValueError(f"unknown stream mode {sorted(unknown)!r}; known: {', '.join(map(repr, MODES))}")
-        if "debug" in wanted:
-            wanted |= {"tasks", "checkpoints"}
-        self._modes = frozenset(wanted)
+    def __init__(self, modes: frozenset[str], send: MemoryObjectSendStream[RunEvent]) -> None:
+        self._modes = modes
         self._send = send
         self.closed = False
         self.stop_run: Callable[[], object] = lambda: None
@@ -54,9 +57,7 @@ class Emitter:
         if self.closed or (mode not in self._modes and mode != "error"):
             return
         tree = frame.tree
-        event = RunEvent(
-            0, cast(Any, mode), kind, tree.lineage, tree.run_id, frame.namespace, data=data, **place
-        )
+        event = RunEvent(0, cast(Any, mode), kind, tree.lineage, tree.run_id, frame.namespace, data=data, **place)
         with suppress(anyio.BrokenResourceError):  # the reader has left meanwhile
             await self._send.send(event)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,32 @@ def is_settled(graph: CompiledGraph, row: Row) -> bool:
     return not marking.frontier and natural_end(graph, marking).kind == "completed"
 
 
+def changes_between(
+    names: Iterable[str], before: Mapping[str, Any], after: Mapping[str, Any]
+) -> dict[str, Change]:
+    """The fields of `names` whose values differ, in that order."""
+    changes = {}
+    for name in names:
+        old, new = before.get(name, UNSET), after.get(name, UNSET)
+        if old is not new and old != new:
+            grown = isinstance(old, list) and isinstance(new, list) and new[: len(old)] == old
+            changes[name] = Change(old, new, new[len(old) :] if grown else None)
+    return changes
+
+
+async def place_of(store: CheckpointStore, checkpoint: str) -> tuple[str, str, int]:
+    """Lineage, namespace and seq of a checkpoint id; the first two may both have colons in them.
+
+    Raises CheckpointNotFound if the store has no such frame.
+    """
+    rest, _, seq = checkpoint.rpartition(":")
+    cuts = [i for i, character in enumerate(rest) if character == ":"]
+    for lineage, namespace in [(rest, ""), *((rest[:i], rest[i + 1 :]) for i in reversed(cuts))]:
+        if seq.isdigit() and await store.history(lineage, namespace, limit=1):
+            return lineage, namespace, int(seq)
+    raise CheckpointNotFound(f"no checkpoint '{checkpoint}' in this store; ids look like 'lineage:3'")
+
+
 class TimeTravel:
     """The part of an executor that works on stored runs. Needs a store (without one it sees parked runs only)."""
 
@@ -90,13 +116,7 @@ class TimeTravel:
     async def diff(self, a: str, b: str) -> dict[str, Change]:
         """The fields that differ between two checkpoints (ids), in order of declaration."""
         before, after = [(await self._values_of_id(text))[1] for text in (a, b)]
-        changes = {}
-        for name in self.graph.schema.names:
-            old, new = before.get(name, UNSET), after.get(name, UNSET)
-            if old is not new and old != new:
-                grown = isinstance(old, list) and isinstance(new, list) and new[: len(old)] == old
-                changes[name] = Change(old, new, new[len(old) :] if grown else None)
-        return changes
+        return changes_between(self.graph.schema.names, before, after)
 
     async def explain(self, lineage: str, activation: str, *, namespace: str = "") -> list[Cause]:
         """Why an activation ran: the chain of what triggered what, from it back to the start."""
@@ -240,13 +260,8 @@ class TimeTravel:
         return loaded, frame.values
 
     async def _values_of_id(self, text: str) -> tuple[Loaded, dict[str, Any]]:
-        """The checkpoint with an id, whose lineage and namespace may both have colons in them."""
-        rest, _, seq = text.rpartition(":")
-        cuts = [i for i, character in enumerate(rest) if character == ":"]
-        for lineage, namespace in [(rest, ""), *((rest[:i], rest[i + 1 :]) for i in reversed(cuts))]:
-            if seq.isdigit() and await self._store.history(lineage, namespace, limit=1):
-                return await self._values(lineage, int(seq), namespace)
-        raise CheckpointNotFound(f"no checkpoint '{text}' in this store; ids look like 'lineage:3'")
+        lineage, namespace, seq = await place_of(self._store, text)
+        return await self._values(lineage, seq, namespace)
 
     async def _head(self, lineage: str, namespace: str) -> Header:
         headers = await self._store.history(lineage, namespace, limit=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from graphagent.errors import MutatedState
@@ -20,16 +20,21 @@ def debug_enabled() -> bool:
 
 
 class Watch:
-    """A copy of the mutable values of a state, to compare with after a node has run."""
+    """A copy of the mutable values of a state, to compare with after a node has run.
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    `fields`: which to look at; transient ones (an open client, a cache) change by being used.
+    """
+
+    def __init__(self, values: Mapping[str, Any], fields: Collection[str]) -> None:
         self._copies: dict[str, Any] = {}
         for name, value in values.items():
-            if not isinstance(value, _FIXED):
+            if name in fields and not isinstance(value, _FIXED):
                 try:
-                    self._copies[name] = copy.deepcopy(value)
-                except Exception:  # what can't be copied (an open client) can't be compared either
+                    kept = copy.deepcopy(value)
+                except Exception:  # what can't be copied can't be compared either
                     continue
+                if not _differs(value, kept):  # else its kind has no equality of content
+                    self._copies[name] = kept
 
     def undo(self, values: Mapping[str, Any]) -> str | None:
         """Put back what was changed in place; the name of the first such field, or None if nothing was."""
@@ -50,9 +55,9 @@ class Watch:
 
 def _differs(value: Any, kept: Any) -> bool:
     try:
-        return not bool(value == kept) and bool(kept == kept)  # what differs from itself (NaN) tells nothing
+        return not bool(value == kept)
     except Exception:
-        return False
+        return True
 
 
 def _put_back(value: Any, kept: Any) -> None:

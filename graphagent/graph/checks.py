@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from unicodedata import normalize
 
 from graphagent.errors import alternatives
 from graphagent.graph.definition import EdgeDef, ErrorEdgeDef, GraphDef, NodeDef, Place, Problem, RouteDef
@@ -65,12 +66,18 @@ def check_entry(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
 
 
 def check_ids(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
-    """GA004: reserved, empty or blank ids, and edges into START."""
+    """GA003: ids that look alike (the same but for case or Unicode form; twins are found when they are added);
+    GA004: reserved, empty or blank ids, and edges into START."""
+    alike: dict[str, NodeDef] = {}
     for node in graph.nodes:
         if not isinstance(node.id, str) or not node.id.strip():
             yield _error("GA004", f"a node id is {node.id!r}; give it a name", (str(node.id),), node.place)
         elif node.id in (START, END):
             yield _error("GA004", f"'{node.id}' is reserved; choose another node id", (node.id,), node.place)
+        twin = alike.setdefault(normalize("NFC", str(node.id)).casefold(), node)
+        if twin is not node:
+            text = f"node '{node.id}' looks like '{twin.id}', added at {twin.place}; give one of them another id"
+            yield Problem("GA003", "warning", text, (twin.id, node.id), node.place)
     for edge in graph.edges:
         if edge.target == START:
             yield _error(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from pydantic import BeforeValidator, ConfigDict, PydanticUserError, SecretBytes, SecretStr, TypeAdapter
+from pydantic import BeforeValidator, ConfigDict, PydanticUserError, SecretBytes, SecretStr, TypeAdapter, ValidationError
 
 from graphagent.graph.reducers import Form, Reducer, container_of, last, messages
 from graphagent.unset import UNSET
@@ -108,7 +108,21 @@ def compile_field(source: FieldSource, config: Mapping[str, Any]) -> tuple[Field
         default_factory=source.default_factory,
         plain=rule is last,
     )
+    problems += _default_problems(field)
     return field, problems
+
+
+def _default_problems(field: Field) -> list[str]:
+    """Whether the default is of the field's type; that of a transient field may be anything, or costly to make."""
+    if field.required or field.transient:
+        return []
+    try:
+        field.validate_value(field.initial())
+    except ValidationError as error:
+        shown = "" if field.secret else f" {field.initial()!r:.60}"
+        text = f"field '{field.name}' is declared '{type_name(field.declared)}', but its default{shown} is refused: "
+        return [text + error.errors(include_url=False, include_input=False)[0]["msg"]]
+    return []
 
 
 def _shadowed(source: FieldSource) -> bool:

@@ -10,6 +10,7 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
+from graphagent.graph.signature import takes_arguments
 from graphagent.messages import Message, MessageUpdate, RemoveMessage, ReplaceLastUser
 from graphagent.unset import UNSET
 
@@ -68,6 +69,12 @@ class _AnyOf(_Last):
 
 class _Add(Reducer[Any]):
     name = "add"
+
+    def problem(self, declared: Any) -> str | None:
+        origin = get_origin(declared) or declared
+        if isinstance(origin, type) and origin is not object and not hasattr(origin, "__add__"):
+            return "'add' needs a type with '+'"
+        return None
 
     def apply(self, old: Any, update: Any) -> Any:
         return update if old is UNSET else old + update
@@ -223,6 +230,11 @@ class _Custom(Reducer[Any]):
 
     def update_type(self, declared: Any) -> Any:
         return declared if self.update is UNSET else self.update
+
+    def problem(self, declared: Any) -> str | None:
+        if takes_arguments(self.fn, 2):
+            return None
+        return f"its merge rule '{self.name}' can't be called with the old value and the update"
 
     def apply(self, old: Any, update: Any) -> Any:
         return self.fn(None if old is UNSET else old, update)

@@ -92,13 +92,25 @@ def _fire_lone(graph: CompiledGraph, marking: Marking, activation: Activation, d
     return Marking(graph.singles[target].frontier, marking.joins, (), marking.ended)
 
 
+class _OpenGroup:
+    """A Send group while one call of `fire` counts its members down."""
+
+    __slots__ = ("branch", "exits", "open", "origins")
+
+    def __init__(self, group: Group) -> None:
+        self.open = group.open
+        self.exits = dict.fromkeys(group.exits)
+        self.branch = group.branch
+        self.origins = list(group.origins)
+
+
 class _Firing:
     """Collects what one call of `fire` triggers."""
 
     def __init__(self, graph: CompiledGraph, marking: Marking) -> None:
         self.graph = graph
         self.joins = list(marking.joins)
-        self.groups = {group.id: group for group in marking.groups}
+        self.groups = {group.id: _OpenGroup(group) for group in marking.groups}
         self.next_group = max(self.groups, default=0) + 1
         self.ended = marking.ended
         self.triggers: dict[int, list[Arrival]] = {}
@@ -115,8 +127,13 @@ class _Firing:
             self._leave(activation.node, activation.branch, done.goto, (), _origins(done), done.error)
         else:
             node = activation.node
-            targets = self.graph.plain[node] + done.chosen
-            self._leave(node, activation.branch, targets, self.graph.arrivals[node], _origins(done))
+            targets, arrivals = self.graph.plain[node] + done.chosen, self.graph.arrivals[node]
+            if not targets and len(arrivals) == 1:  # a branch that only leads into its join
+                (join, slot) = arrivals[0]
+                path = _popped(activation.branch, self.graph.join_tables[join].target)
+                self.arrived.setdefault(join, []).append((slot, Arrival(path, _origins(done))))
+            else:
+                self._leave(node, activation.branch, targets, arrivals, _origins(done))
 
     def _leave(
         self,
@@ -162,7 +179,7 @@ class _Firing:
             return
         group = self.next_group
         self.next_group += 1
-        self.groups[group] = Group(group, len(sends), (), activation.branch)
+        self.groups[group] = _OpenGroup(Group(group, len(sends), (), activation.branch))
         trigger = _origins(done) or None
         for index, (target, overlay) in enumerate(sends):
             path = _popped(activation.branch, target)
@@ -173,28 +190,23 @@ class _Firing:
         """A member of a Send group: its own jumps fire now, its plain edges and arrivals when the group has ended."""
         node = activation.node
         group = self.groups[activation.group]
-        exits = dict.fromkeys(group.exits)
-        chosen = done.chosen if done.goto is None else done.goto
         if done.sends is not None:
             self._send(activation, done)
-        else:
-            if done.goto is None:
-                exits[node, ALL_EDGES] = None
-            now = []
-            for target in chosen:
-                if (node, target) in self.graph.via_join:
-                    exits[node, target] = None
-                else:
-                    now.append(target)
+        elif done.goto is None:
+            group.exits[node, ALL_EDGES] = None
+        chosen = done.chosen if done.goto is None else done.goto
+        if chosen:
+            through = self.graph.via_join
+            group.exits.update({(node, target): None for target in chosen if (node, target) in through})
+            now = [target for target in chosen if (node, target) not in through]
             self._leave(node, activation.branch, now, (), _origins(done), done.error)
-        group = Group(group.id, group.open - 1, tuple(exits), group.branch, group.origins + _origins(done))
-        if group.open:
-            self.groups[group.id] = group
-        else:
-            del self.groups[group.id]
+        group.open -= 1
+        group.origins += _origins(done)
+        if not group.open:
+            del self.groups[activation.group]
             self._release(group)
 
-    def _release(self, group: Group) -> None:
+    def _release(self, group: _OpenGroup) -> None:
         """What was due behind a group that has ended; with several targets it splits, whichever members lead there."""
         ways: dict[int, tuple[list[int], list[Slot]]] = {}
         for node in dict.fromkeys(node for node, _ in group.exits):
@@ -205,7 +217,7 @@ class _Firing:
             ways[node] = self._split(node, [*edges, *targets], arrivals)
         ends = {end for plain, joined in ways.values() for end in (*plain, *joined)}
         for node, (plain, joined) in ways.items():
-            self._go(node, plain, joined, Arrival(group.branch, group.origins), many=len(ends) > 1)
+            self._go(node, plain, joined, Arrival(group.branch, tuple(group.origins)), many=len(ends) > 1)
 
     def result(self, going_on: list[Activation]) -> Marking:
         """The new marking."""
@@ -226,7 +238,10 @@ class _Firing:
         frontier = [*going_on, *self.new]
         frontier.sort(key=_by_node)
         joins = tuple(self.joins)
-        groups = tuple(self.groups[key] for key in sorted(self.groups))
+        groups = tuple(
+            Group(key, group.open, tuple(group.exits), group.branch, tuple(group.origins))
+            for key, group in sorted(self.groups.items())
+        )
         if not any(joins):
             joins = graph.no_joins
         return Marking(tuple(frontier), joins, groups, self.ended)

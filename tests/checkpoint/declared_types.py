@@ -76,6 +76,20 @@ class Counting(BaseModel):
         return self.base + 1
 
 
+class Late(BaseModel):
+    later: Later
+    _hidden: Nowhere = PrivateAttr(default_factory=lambda: [1])  # noqa: F821
+
+
+class Later(BaseModel):
+    day: date
+
+
+@dataclass
+class Empty:
+    pass
+
+
 class Generics(BaseModel, Generic[T]):
     item: T
 
@@ -154,6 +168,13 @@ def stray() -> Computed:
     value = Computed(1)
     value.cache = 1
     return value
+
+
+def pseudo_member() -> Colour:
+    """An object of an enum's class that is no member of it."""
+    member = object.__new__(Colour)
+    member._name_ = "RED"
+    return member
 
 
 def half() -> Computed:

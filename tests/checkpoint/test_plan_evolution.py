@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import enum
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
+from uuid import UUID
 
 import pytest
 from codec_values import PLAIN
 from hypothesis import given
-from pydantic import BaseModel, Field, PrivateAttr
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr
 
 from graphagent.checkpoint.plans import plan_for
-from graphagent.errors import DecodeError
+from graphagent.errors import DecodeError, EncodeError
 
 
 class Model(BaseModel):
@@ -51,6 +53,15 @@ class Named(NamedTuple):
 class Typed(TypedDict):
     name: str
     size: NotRequired[int]
+
+
+class Plain:
+    """A cipher of the identity."""
+
+    def encrypt(self, data: bytes) -> bytes:
+        return data
+
+    decrypt = encrypt
 
 
 class Colour(enum.Enum):
@@ -134,6 +145,39 @@ def test_what_needs_a_guess_is_refused_by_name(annotation: Any, plain: Any, wher
         plan_for(annotation).decode(plain, "state.x")
     assert caught.value.path == where
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        UUID,
+        str,
+        Literal[1],
+        Colour,
+        Access,
+        SecretStr,
+        list[int],
+        set[int],
+        tuple[int, int],
+        deque[int],
+        dict[str, int],
+        defaultdict[str, int],
+        Data,
+        Named,
+        Typed,
+        Model,
+        int | Model,
+    ],
+    ids=str,
+)
+def test_each_kind_of_type_checks_both_ways(annotation: Any) -> None:
+    """A value of another class is refused on the way in, data of another shape on the way out, for every kind."""
+    plan = plan_for(annotation, cipher=Plain())
+    with pytest.raises(EncodeError, match=r"^state\.x can't be stored"):
+        plan.encode(object(), "state.x")
+    for plain in (1.5, [[], 1], {"$": {"set": [1]}}, {"$": {"set": {}}}):
+        with pytest.raises(DecodeError, match=r"^state\.x.* can't be restored"):
+            plan.decode(plain, "state.x")
 
 
 EVERY_KIND = [

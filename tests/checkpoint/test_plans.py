@@ -25,9 +25,12 @@ from declared_types import (
     Counting,
     DayPoint,
     Dog,
+    Empty,
     Failure,
     Generics,
     Ids,
+    Late,
+    Later,
     Level,
     Login,
     Loose,
@@ -42,6 +45,7 @@ from declared_types import (
     Wide,
     half,
     local_class,
+    pseudo_member,
     stray,
 )
 from pydantic import Field, JsonValue, SecretBytes, SecretStr
@@ -73,6 +77,7 @@ def _stored(annotation: Any, value: Any, **options: Any) -> Any:
         (timedelta, timedelta(seconds=1), 1_000_000),
         (Decimal | None, Decimal("1.50"), "1.50"),
         (Path, Path("a/b"), "a/b"),
+        (pydantic.ByteSize, pydantic.ByteSize(10), 10),
         (PurePosixPath, PurePosixPath("/x"), "/x"),
         (pydantic.IPvAnyAddress, ipaddress.ip_address("::1"), {"$": ["arm", "IPv6Address", "::1"]}),
         (pydantic.HttpUrl, pydantic.HttpUrl("http://a.b"), "http://a.b/"),
@@ -118,6 +123,9 @@ def _stored(annotation: Any, value: Any, **options: Any) -> Any:
         (Point[date], Point(DAY, Point(DAY)), {"x": "2026-11-30", "rest": {"x": "2026-11-30", "rest": None}}),
         (DayPoint, DayPoint(DAY), {"x": "2026-11-30", "rest": None, "note": ""}),
         (Checked, Checked(1, [Checked(2)]), {"n": 1, "inner": [{"n": 2, "inner": []}]}),
+        (Empty, Empty(), {}),
+        (Late, Late(later=Later(day=DAY)), {"later": {"day": "2026-11-30"}, "$": {"private": {"_hidden": [1]}}}),
+        (UserId | int, 3, 3),
         (Place, Place("a"), {"street": "a", "day": "2026-11-30"}),
         (Movie, {"title": "a"}, {"title": "a"}),
         (Wide, {"a": b"x", "b": DAY}, {"a": "eA==", "b": {"$": ["date", "2026-11-30"]}}),
@@ -198,6 +206,11 @@ class Reverse:
     decrypt = encrypt
 
 
+class Broken(Reverse):
+    def encrypt(self, data: bytes) -> bytes:
+        raise ValueError(f"bad data: {data!r}")
+
+
 class Wrong(Reverse):
     def decrypt(self, data: bytes) -> bytes:
         raise ValueError(f"bad data: {data!r} hush")
@@ -218,6 +231,9 @@ def test_c241_secrets_are_stored_encrypted_with_a_cipher() -> None:
     assert _stored(Login, login, cipher=Reverse()) == login
     data = dumps(plan_for(Login, cipher=Reverse()).encode(login, "state.x"))
     assert b"hush" not in data
+    with pytest.raises(EncodeError, match=r"state\.x\.password.*can't encrypt.*ValueError") as refused:
+        plan_for(Login, cipher=Broken()).encode(login, "state.x")
+    assert "hush" not in str(refused.value)
     for cipher in (Wrong(), None):
         with pytest.raises(DecodeError, match=r"state\.x\.password can't be restored.*cipher") as caught:
             plan_for(Login, cipher=cipher).decode(loads(data), "state.x")
@@ -276,6 +292,7 @@ def test_plans_are_shared() -> None:
         (Computed, stray(), "state.x.cache", "declare it as a field"),
         (Slotted, Slotted(1), "state.x.cache", "declare it as a field"),
         (pydantic.create_model("Money", **{"$": (int, 1)}), 1, "state.x", "a name the codec needs"),
+        (Colour, pseudo_member(), "state.x", "no declared member"),
         (Computed, half(), "state.x", "'width' of 'Computed' is not set"),
         (Cat, Cat.model_construct(), "state.x", "'lives' of 'Cat' is not set"),
         (Movie, {"title": "a", "dya": DAY}, "state.x['dya']", "did you mean 'day'?"),

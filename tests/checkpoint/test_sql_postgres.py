@@ -186,9 +186,9 @@ async def test_c144_a_server_that_stays_away_is_a_typed_error(postgres_url: str)
         await write(store, lease, plain_rows(1))
         proxy.down = True
         proxy.hang_up()
-        with pytest.raises(SaveError, match="could not be written in 3 attempts"):
+        with pytest.raises(SaveError, match="could not be written in 4 attempts"):
             await write(store, lease, plain_rows(1, start=1))
-        with pytest.raises(LoadError, match="could not be read in 3 attempts"):
+        with pytest.raises(LoadError, match="could not be read in 4 attempts"):
             await store.load("order-1")
         proxy.down = False
         await write(store, lease, plain_rows(1, start=1))

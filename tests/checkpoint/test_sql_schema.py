@@ -298,5 +298,5 @@ def test_a_database_without_tables_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["no/such/folder/x.db", "/proc/x.db"])
 async def test_a_place_that_cannot_be_opened_is_named(path: str) -> None:
     """The error names the file and the mend."""
-    with pytest.raises(CheckpointError, match=rf"'{path}'.*(create its folder|writable)"):
+    with pytest.raises(CheckpointError, match=rf"{path}'.*(create its folder|writable)"):
         await SqlCheckpoints(path).load("x")

@@ -5,6 +5,7 @@ A graph is built as text for `support.markings`, with a plan of what each node d
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass, field
 
@@ -35,7 +36,7 @@ class Builder:
         if depth == 0:
             return self.node()
         made: list[Region] = [getattr(self, self.rng.choice(SHAPES))(depth - 1) for _ in range(self.rng.choice((1, 2)))]
-        for (_, before), (after, _) in zip(made, made[1:], strict=False):
+        for (_, before), (after, _) in itertools.pairwise(made):
             self.words.append(f"{before}>{after}")
         return made[0][0], made[-1][1]
 

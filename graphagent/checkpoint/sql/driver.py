@@ -10,6 +10,7 @@ from graphagent.checkpoint.sql.operations import Batch, Dialect, Grip, Operation
 from graphagent.checkpoint.sql.options import PoolOptions, Sync
 from graphagent.checkpoint.sql.schema import MigrationReport
 from graphagent.checkpoint.sql.sqlite import SqliteDriver
+from graphagent.checkpoint.sql.urls import postgres_url, sqlite_path
 from graphagent.errors import UsageError
 
 T = TypeVar("T")
@@ -54,25 +55,13 @@ class Driver(Protocol):
 
 
 def driver_for(url: str, sync: Sync, busy_timeout: float, migrate: bool, pool: PoolOptions) -> Driver:
-    """The driver for `sqlite:///relative.db`, `sqlite:////absolute.db`, `sqlite://` (in memory), a path, or
-    `postgresql://user@host:port/database`. Raises UsageError.
-    """
+    """The driver for a url (see `urls.sqlite_path`). Raises UsageError."""
     if sync not in ("normal", "full", "group"):
         raise UsageError(f"sync is {sync!r}; known: 'normal', 'full', 'group'")
-    scheme, mark, rest = url.partition("://")
-    if not mark:
-        return SqliteDriver(_path(url), sync, busy_timeout, migrate)
-    if scheme == "sqlite":
-        if rest and not rest.startswith("/"):
-            raise UsageError(f"'{url}' names a host; write 'sqlite:///{rest}' for the file '{rest}'")
-        return SqliteDriver(_path(rest[1:]), sync, busy_timeout, migrate)
-    if scheme in ("postgresql", "postgres", "postgresql+psycopg"):
-        return _postgres(f"postgresql://{rest}", migrate, pool)
-    raise UsageError(f"'{url}' has the scheme '{scheme}'; known: 'sqlite', 'postgresql', 'postgresql+psycopg'")
-
-
-def _path(path: str) -> str:
-    return "" if path == ":memory:" else path
+    path = sqlite_path(url)
+    if path is None:
+        return _postgres(postgres_url(url), migrate, pool)
+    return SqliteDriver(path, sync, busy_timeout, migrate)
 
 
 def _postgres(url: str, migrate: bool, pool: PoolOptions) -> Driver:

@@ -158,7 +158,10 @@ class Heartbeat:
             else:
                 self._cancelled.add(held)
         if lease.on_signal is not None:
-            lease.on_signal(signal)
+            try:
+                lease.on_signal(signal)
+            except Exception:
+                _LOG.exception("the owner of lineage '%s' could not be told '%s'", lease.lineage, signal)
 
     def _disconnect(self) -> None:
         if self._runner is not None:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import argparse
 import sqlite3
-from typing import Any
 
+from alembic import command
 from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event, text
@@ -22,12 +21,12 @@ from graphagent.checkpoint.sql.schema import (
     VERSION_TABLE,
     MigrationReport,
     is_older,
-    redacted,
 )
+from graphagent.checkpoint.sql.urls import redacted, sqlite_path
 
 
 def migrate(url: str, *, dry_run: bool = False) -> MigrationReport:
-    """Migrate the database at `url` (`sqlite:///path` or `postgresql://...`) to this release's version.
+    """Migrate the database at `url` (see `urls.sqlite_path`) to this release's version.
 
     All steps run in one transaction: it ends with all of them done or none, and can be repeated. A dry run does the
     same and rolls back, so it proves that the steps work on this data; meanwhile other writers wait. A database
@@ -53,25 +52,19 @@ def _migrate(connection: Connection, url: str, dry_run: bool) -> MigrationReport
     is_older(int(revision), f"'{redacted(url)}'", migrate=True)
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    script = ScriptDirectory.from_config(config)
-    steps = list(script.iterate_revisions("head", revision))[::-1]
-
-    def upgrade(found: Any, context: MigrationContext) -> Any:
-        return script._upgrade_revs("head", found)
-
-    with EnvironmentContext(config, script, fn=upgrade) as environment:
-        environment.configure(connection=connection, version_table=VERSION_TABLE)
-        environment.run_migrations()
+    config.attributes["connection"] = connection
+    steps = list(ScriptDirectory.from_config(config).iterate_revisions("head", revision))[::-1]
+    command.upgrade(config, "head")
     titles = tuple(f"{step.revision} {(step.doc or '').rstrip('.')}" for step in steps)
     return MigrationReport(int(revision), VERSION, titles, applied=bool(steps) and not dry_run)
 
 
 def _engine(url: str) -> Engine:
-    scheme, _, rest = url.partition("://")
-    if scheme != "sqlite":
-        return create_engine(f"postgresql+psycopg://{rest}", poolclass=NullPool)
+    path = sqlite_path(url)
+    if path is None:
+        return create_engine(f"postgresql+psycopg://{url.partition('://')[2]}", poolclass=NullPool)
     engine = create_engine(
-        "sqlite://", creator=lambda: sqlite3.connect(rest[1:], timeout=60, isolation_level=None), poolclass=NullPool
+        "sqlite://", creator=lambda: sqlite3.connect(path, timeout=60, isolation_level=None), poolclass=NullPool
     )
 
     @event.listens_for(engine, "begin")
@@ -84,7 +77,7 @@ def _engine(url: str) -> Engine:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m graphagent.checkpoint.sql.migrate", description=migrate.__doc__)
-    parser.add_argument("url", help="sqlite:///path or postgresql://user@host:port/database")
+    parser.add_argument("url", help="sqlite:///path, a path, or postgresql://user@host:port/database")
     parser.add_argument("--dry-run", action="store_true", help="do it, tell what was done, undo it")
     arguments = parser.parse_args()
     report = migrate(arguments.url, dry_run=arguments.dry_run)

@@ -7,7 +7,6 @@ for parameters; what differs between the databases is in `Dialect`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -107,6 +106,14 @@ def acquire(claim: Claim, dialect: Dialect) -> Operation[tuple[int, int]]:
         (int(claim.since * 1e6), claim.run_id, claim.owner, claim.since, claim.ttl, key),
     )
     return taken[0][0], taken[0][1]
+
+
+def abandon(claim: Claim) -> Operation[None]:
+    """Give back what a claim took, if it did: its applicant has gone without waiting for the answer."""
+    yield (
+        "UPDATE ga_lineages SET owner = NULL WHERE name = ? AND run_id = ? AND owner = ? AND since = ?",
+        (claim.lineage, claim.run_id, claim.owner, claim.since),
+    )
 
 
 def release(grip: Grip) -> Operation[None]:
@@ -271,8 +278,3 @@ def delete(lineage: str, dialect: Dialect) -> Operation[int]:
         yield f"DELETE FROM ga_{table} WHERE lineage = ?", (key,)
     yield "DELETE FROM ga_lineages WHERE id = ?", (key,)
     return rows
-
-
-def claim_now(lineage: str, run_id: str, owner: str, ttl: float) -> Claim:
-    """An application that begins now."""
-    return Claim(lineage, run_id, owner, ttl, time.time())

@@ -16,7 +16,8 @@ from graphagent.checkpoint.sql.operations import HELD, Batch, Dialect, Grip, Ope
 from graphagent.checkpoint.sql.options import PoolOptions
 from graphagent.checkpoint.sql.pool import Connection, Pool
 from graphagent.checkpoint.sql.rows import COLUMNS, SOURCES, row_id
-from graphagent.checkpoint.sql.schema import MigrationReport, prepare_postgres, redacted, run_migration
+from graphagent.checkpoint.sql.schema import MigrationReport, prepare_postgres, run_migration
+from graphagent.checkpoint.sql.urls import redacted
 from graphagent.errors import CheckpointError, GraphAgentError, LoadError, SaveError, UsageError
 
 T = TypeVar("T")
@@ -110,7 +111,7 @@ class PostgresDriver:
                 if attempt >= self._options.attempts or not _is_worth_another_try(error):
                     raise self._wrapped(kind, verb, error, attempt) from error
             await self._pool.clear()
-            await anyio.sleep(0.05 * (attempt - 1))
+            await anyio.sleep(0.1 * (attempt - 1) ** 2)
             attempt += 1
 
     def _wrapped(self, kind: type[CheckpointError], verb: str, error: psycopg.Error, attempts: int) -> CheckpointError:

@@ -6,7 +6,6 @@ a millisecond, not the import of SQLAlchemy. Only a migration imports that, and 
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,11 +96,6 @@ async def _postgres_version(connection: psycopg.AsyncConnection[Any]) -> int | N
         return None
     row = await (await connection.execute(_SELECT)).fetchone()
     return None if row is None else int(row[0])
-
-
-def redacted(url: str) -> str:
-    """A url for messages, without its password."""
-    return re.sub(r":[^:@/]*@", "@", url, count=1)
 
 
 def creation(dialect: str) -> list[str]:

@@ -17,7 +17,7 @@ from graphagent.checkpoint.sql.options import Sync
 from graphagent.checkpoint.sql.rows import row_id
 from graphagent.checkpoint.sql.schema import MigrationReport, prepare_sqlite, run_migration
 from graphagent.checkpoint.sql.writer import Reply, WriterThread
-from graphagent.errors import CheckpointError, GraphAgentError, LoadError, SaveError
+from graphagent.errors import CheckpointError, LoadError, SaveError
 
 T = TypeVar("T")
 
@@ -132,7 +132,9 @@ class SqliteDriver:
                 for make, reply in pieces:
                     try:
                         done.append((reply, _in_savepoint(connection, make()), None))
-                    except GraphAgentError as error:
+                    except Exception as error:
+                        if not connection.in_transaction:  # SQLite itself undid all of it, as when the disk is full
+                            raise
                         done.append((reply, None, error))
         except BaseException as error:
             done = [(reply, None, error) for _, reply in pieces]
@@ -221,10 +223,12 @@ def _in_savepoint(connection: sqlite3.Connection, operation: Operation[T]) -> T:
     try:
         return drive(connection, operation)
     except BaseException:
-        connection.execute("ROLLBACK TO piece")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO piece")
         raise
     finally:
-        connection.execute("RELEASE piece")
+        if connection.in_transaction:
+            connection.execute("RELEASE piece")
 
 
 def drive(connection: sqlite3.Connection, operation: Generator[tuple[str, Any], Any, T]) -> T:

@@ -1,0 +1,102 @@
+"""The command `graphagent`: which commands there are, and how one is found and called."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from runner.cli import options as said
+
+COMMANDS: dict[str, tuple[type[said.Common], str]] = {
+    "run": (said.RunOptions, "runner.cli.run:run"),
+    "resume": (said.ResumeOptions, "runner.cli.run:resume"),
+    "history": (said.HistoryOptions, "runner.cli.stored:history"),
+    "state": (said.StateOptions, "runner.cli.stored:state"),
+    "diff": (said.DiffOptions, "runner.cli.stored:diff"),
+    "interrupts": (said.InterruptsOptions, "runner.cli.stored:interrupts"),
+    "explain": (said.ExplainOptions, "runner.cli.travel:explain"),
+    "replay": (said.ReplayOptions, "runner.cli.travel:replay"),
+    "fork": (said.ForkOptions, "runner.cli.travel:fork"),
+    "edit": (said.EditOptions, "runner.cli.travel:edit"),
+    "prune": (said.PruneOptions, "runner.cli.upkeep:prune"),
+    "delete": (said.DeleteOptions, "runner.cli.upkeep:delete"),
+    "graph": (said.GraphOptions, "runner.cli.picture:graph"),
+}
+"""Name of a command -> its options and where its function is: `function(options, output) -> exit status`."""
+
+HELP = """Run, inspect and mend graphs of graphagent.
+
+Exit status: 0 completed, 1 failed, 2 misuse, 3 waits for an answer, 4 limit reached or stalled, 5 cancelled.
+"""
+
+
+def main() -> None:
+    """Run the command that the arguments of the process name; ends the process with its exit status."""
+    app()
+
+
+def make_app() -> typer.Typer:
+    """The application with all commands."""
+    made = typer.Typer(
+        name="graphagent",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    made.callback(help=HELP)(_global)
+    for name, (options, place) in COMMANDS.items():
+        made.command(name, help=inspect.getdoc(options))(_callback(options, place))
+    return made
+
+
+def _engine_side() -> Any:
+    """The part that knows the engine; imported when a command is called, not when its help is shown."""
+    return importlib.import_module("runner.cli.invoke")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"graphagent {_engine_side().version()}")
+        raise typer.Exit
+
+
+def _global(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave."),
+    ] = False,
+) -> None:
+    """Options before the command; each is done with when it is met."""
+
+
+def _callback(options: type[said.Common], place: str) -> Callable[..., None]:
+    """What typer calls: a function whose parameters are the fields of the options."""
+
+    def call(**given: Any) -> None:
+        raise typer.Exit(_engine_side().invoke(place, options(**given)))
+
+    call.__signature__ = inspect.Signature(_parameters(options))  # type: ignore[attr-defined]
+    return call
+
+
+def _parameters(options: type[said.Common]) -> list[inspect.Parameter]:
+    """The fields as parameters, those of the class itself before those of its bases."""
+    hints = get_type_hints(options, include_extras=True)
+    names = [name for base in options.__mro__ for name in base.__dict__.get("__annotations__", ())]
+    return [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=getattr(options, name, inspect.Parameter.empty),
+            annotation=hints[name],
+        )
+        for name in names
+    ]
+
+
+app = make_app()
