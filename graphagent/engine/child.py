@@ -14,10 +14,12 @@ from graphagent.engine.outcome import Outcome
 from graphagent.engine.persist import save_state
 from graphagent.engine.plan import Stop
 from graphagent.engine.questions import pending
-from graphagent.engine.restore import load_frame, new_frame, start_turn
+from graphagent.engine.restore import load_frame, load_row, new_frame, start_turn
+from graphagent.engine.state_codec import contained
 from graphagent.errors import InvalidUpdate, RunStalled
 from graphagent.graph.definition import NodeDef
 from graphagent.graph.marking import Activation
+from graphagent.graph.reducers import same
 from graphagent.graph.schema import StateSchema
 from graphagent.graph.view import values_of
 from graphagent.unset import UNSET
@@ -41,7 +43,7 @@ async def run_child(
     namespace = child_namespace(frame, position)
     given = _child_input(setup.graph.schema, frame, state, node)
     child = await _frame(frame, position, ctx, setup, namespace, given)
-    initial = _initial(setup.graph.schema, given)
+    initial = await _initial(child, given)
     stop = Stop("completed") if child.ended else await drive(child)
     if stop.kind == "completed":
         return _update(frame, child, initial, node)
@@ -92,8 +94,16 @@ def _child_input(schema: StateSchema, frame: Frame, state: Any, node: NodeDef) -
     }
 
 
-def _initial(schema: StateSchema, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {**schema.start_values(), **given}
+async def _initial(child: Frame, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values a child began with. One that goes on has them in its first row: its parent's state may have moved on
+    since, by siblings that ended or by an edit."""
+    schema = child.graph.schema
+    values = {**schema.start_values(), **given}
+    if child.resuming and child.store is not None:
+        first = await load_row(child.store, child.setup, child.lineage, child.namespace, 0)
+        if first is not None and first.row.source == "input":
+            values |= contained(schema, first.values)
+    return values
 
 
 def _update(frame: Frame, child: Frame, initial: Mapping[str, Any], node: NodeDef) -> Mapping[str, Any]:
@@ -109,7 +119,7 @@ def _update(frame: Frame, child: Frame, initial: Mapping[str, Any], node: NodeDe
         if field is None or (outputs is not None and name not in outputs):
             continue
         start = initial.get(name, UNSET)
-        if value is start or _same(value, start):
+        if same(value, start):
             continue
         try:
             update[name] = field.reducer.between(start, value)
@@ -120,13 +130,6 @@ def _update(frame: Frame, child: Frame, initial: Mapping[str, Any], node: NodeDe
                 node=node.id,
             ) from error
     return update
-
-
-def _same(value: Any, start: Any) -> bool:
-    try:
-        return bool(value == start)
-    except Exception:
-        return False
 
 
 def _asked(child: Frame, position: int) -> Outcome:

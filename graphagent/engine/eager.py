@@ -134,8 +134,7 @@ class _Eager:
         frame.held = {position: outcome}
         result = await settle_one(frame, position, outcome)
         if isinstance(result, Stop):
-            self.stop = result
-            self.ended[origin] = outcome
+            self._fail(origin, outcome, result)
             return
         await self._advance(position, origin, outcome, result)
 
@@ -143,7 +142,10 @@ class _Eager:
         frame = self.frame
         emitter = frame.tree.emitter
         places = places_of(frame) if emitter is not None else {}
-        breaks = breaks_after(frame, result.merged.state, only=position) if frame.graph.after else ()
+        breaks = breaks_after(frame, result.merged.state, only=position) if frame.graph.after else None
+        if breaks is not None and breaks.kind == "failed":
+            self._fail(origin, outcome, breaks)
+            return
         before = (frame.origins, frame.marking)
         places_now = {id(activation): i for i, activation in enumerate(result.marking.frontier)}
         moved = {i: places_now[id(a)] for i, a in enumerate(frame.marking.frontier) if i != position}
@@ -156,17 +158,16 @@ class _Eager:
                 result.marking,
                 (origin.node,),
                 note=_note(result, position),
-                end=over and not breaks,
+                end=over and breaks is None,
                 closes=NOTHING,
             )
         except EncodeError as error:
             frame.origins, frame.marking = before
             self._keep_in_frontier(origin, failed(named_encode_error(error, origin.node)))
             return
-        except CheckpointError as error:  # its result is held, should the store work again at the end
+        except CheckpointError as error:
             frame.origins, frame.marking = before
-            self.ended[origin] = outcome
-            self.stop = Stop("failed", str(error), error=error)
+            self._fail(origin, outcome, Stop("failed", str(error), error=error))
             return
         frame.values, frame.marking = result.merged.state, result.marking
         frame.base = frame.seq
@@ -183,8 +184,8 @@ class _Eager:
         if emitter is not None:
             step = Step((position,), (origin.node,))
             await emitter.step_ended(frame, step, result, {position: outcome}, places)
-        if breaks:
-            self.stop = Stop("asked", "breakpoint", breaks)
+        if breaks is not None:
+            self.stop = breaks
 
     def _origins(self, position: int, result: Result) -> list[Origin]:
         """Activations that go on keep their origin; new ones start from the row that is about to be written."""
@@ -195,6 +196,11 @@ class _Eager:
             known.get(id(a)) or Origin(frame.seq + 1, i, frame.step + 2, names[a.node])
             for i, a in enumerate(result.marking.frontier)
         ]
+
+    def _fail(self, origin: Origin, outcome: Outcome, stop: Stop) -> None:
+        """An activation ended well, but the run can't go on from it: its result is held for a resume."""
+        self.ended[origin] = outcome
+        self.stop = stop
 
     def _keep_in_frontier(self, origin: Origin, outcome: Outcome) -> None:
         self.ended[origin] = outcome

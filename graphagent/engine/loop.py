@@ -34,9 +34,12 @@ async def run_supersteps(frame: Frame) -> Stop:
             return await end(frame, result)
 
         over = not result.marking.frontier and natural_end(frame.graph, result.marking).kind == "completed"
-        breaks = breaks_after(frame, result.merged.state) if frame.graph.after else ()
+        breaks = breaks_after(frame, result.merged.state) if frame.graph.after else None
+        if breaks is not None and breaks.kind == "failed":
+            return await end(frame, breaks)
         try:
-            await save_step(frame, result.merged, result.marking, step.nodes, note=result.note, end=over and not breaks)
+            last = over and breaks is None
+            await save_step(frame, result.merged, result.marking, step.nodes, note=result.note, end=last)
         except EncodeError as error:
             return await end(frame, unstorable(frame, error))
 
@@ -44,8 +47,8 @@ async def run_supersteps(frame: Frame) -> Stop:
         outcomes = advance(frame, result, step.nodes)
         if emitter is not None:
             await emitter.step_ended(frame, step, result, outcomes, places)
-        if breaks:
-            return await end(frame, Stop("asked", "breakpoint", breaks))
+        if breaks is not None:
+            return await end(frame, breaks)
 
 
 def advance(frame: Frame, result: Result, nodes: tuple[str, ...]) -> dict[int, Outcome]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from graphagent.checkpoint.record import Question
 from graphagent.engine.frame import Frame, Step
 from graphagent.engine.questions import pending, question_id
+from graphagent.errors import NodeError
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.marking import Marking
 from graphagent.graph.transitions import starving
@@ -38,8 +39,8 @@ def plan(frame: Frame, running: frozenset[int] = frozenset()) -> Step | Stop:
         return Stop("limit", _steps_reason(frame))
     if tree.meter.budget is not None and (bound := tree.meter.exceeded()) is not None:
         return Stop("limit", f"budget: {bound}")
-    if frame.graph.before and (asked := _before(frame, running)):
-        return Stop("asked", "breakpoint", asked)
+    if frame.graph.before and (stop := _breaks_before(frame, running)) is not None:
+        return stop
     if len(frontier) == 1 and not frame.held and not frame.questions:
         return frame.setup.lone_steps[frontier[0].node]
     names = frame.graph.names
@@ -83,31 +84,48 @@ def _cycle(frame: Frame) -> list[str]:
     return []
 
 
-def _hits(
-    points: Mapping[int, bool | Callable[[Any], bool]], frame: Frame, state: dict[str, Any]
-) -> list[tuple[int, int]]:
-    """(position, node) of frontier activations whose breakpoint is set and whose condition holds."""
-    found = []
-    for position, activation in enumerate(frame.marking.frontier):
-        condition = points.get(activation.node, False)
-        if condition is True or (callable(condition) and condition(frame.graph.schema.view(state))):
-            found.append((position, activation.node))
-    return found
-
-
-def _before(frame: Frame, running: frozenset[int]) -> tuple[Question, ...]:
+def _breaks_before(frame: Frame, running: frozenset[int]) -> Stop | None:
     started = running | frame.passed | frame.held.keys()
-    hits = [(p, n) for p, n in _hits(frame.graph.before, frame, frame.values) if p not in started]
-    return _breaks(frame, hits, "before")
+    places = [position for position in range(len(frame.marking.frontier)) if position not in started]
+    return _breaks(frame, frame.graph.before, frame.values, places, "before")
 
 
-def breaks_after(frame: Frame, state: dict[str, Any], only: int | None = None) -> tuple[Question, ...]:
-    """The breakpoints after the step that has just run (or after one activation of it); judged on the new state."""
-    hits = _hits(frame.graph.after, frame, state)
-    return _breaks(frame, [hit for hit in hits if only is None or hit[0] == only], "after")
+def breaks_after(frame: Frame, state: dict[str, Any], only: int | None = None) -> Stop | None:
+    """The stop at breakpoints after the step that has just run (or after one activation of it), if there are any.
+
+    They are judged on the new state. A condition that fails stops the run as failed.
+    """
+    places = range(len(frame.marking.frontier)) if only is None else [only]
+    return _breaks(frame, frame.graph.after, state, places, "after")
 
 
-def _breaks(frame: Frame, hits: list[tuple[int, int]], kind: str) -> tuple[Question, ...]:
+def _breaks(
+    frame: Frame,
+    points: Mapping[int, bool | Callable[[Any], bool]],
+    state: dict[str, Any],
+    places: Iterable[int],
+    kind: str,
+) -> Stop | None:
+    nodes = [(position, frame.marking.frontier[position].node) for position in places]
+    try:
+        hits = [(position, node) for position, node in nodes if _holds(frame, points.get(node, False), node, state)]
+    except NodeError as error:
+        return Stop("failed", str(error), error=error)
+    return Stop("asked", "breakpoint", _break_questions(frame, hits, kind)) if hits else None
+
+
+def _holds(frame: Frame, condition: bool | Callable[[Any], bool], node: int, state: dict[str, Any]) -> bool:
+    if not callable(condition):
+        return condition
+    try:
+        return condition(frame.graph.schema.view(state))
+    except Exception as error:
+        name = frame.graph.names[node]
+        text = f"the breakpoint condition of node '{name}' failed: {type(error).__name__}: {error}"
+        raise NodeError(text, node=name) from error
+
+
+def _break_questions(frame: Frame, hits: list[tuple[int, int]], kind: str) -> tuple[Question, ...]:
     names = frame.graph.names
     active = [names[activation.node] for activation in frame.marking.frontier]
     return tuple(

@@ -66,14 +66,17 @@ class StateCodec:
 
     def _part(self, name: str) -> Plan:
         field = self._field(name)
-        plan = plan_for(_items_type(field) if field.form == "list" else field.declared, cipher=self.cipher)
+        declared = _items_type(field) if field.form == "list" else field.declared
+        plan = plan_for(declared, cipher=self.cipher, partial=field.form == "patch")
         self._parts[name] = plan
         return plan
 
     def _update(self, name: str) -> Plan:
         plan = self._updates.get(name)
         if plan is None:
-            plan = self._updates[name] = plan_for(self._field(name).update_type, cipher=self.cipher)
+            field = self._field(name)
+            plan = plan_for(field.update_type, cipher=self.cipher, partial=field.form == "patch")
+            self._updates[name] = plan
         return plan
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from unicodedata import normalize
 
 from graphagent.errors import alternatives
+from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.definition import EdgeDef, ErrorEdgeDef, GraphDef, NodeDef, Place, Problem, RouteDef
 from graphagent.graph.jumps import visible_jumps
 from graphagent.graph.names import END, START
@@ -216,7 +217,7 @@ def check_nodes(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
         if node.kind == "function" and (not callable(node.fn) or not takes_arguments(node.fn, 1 + _context(node))):
             text = f"node '{node.id}' is bound to {node.fn!r}; it needs fn(state) or fn(state, ctx)"
             yield _error("GA015", text, (node.id,), node.place)
-        if node.kind == "subgraph" and not hasattr(node.child, "schema"):
+        if node.kind == "subgraph" and not isinstance(node.child, CompiledGraph):
             text = f"node '{node.id}' has no compiled graph as its child, but {node.child!r}; pass graph.compile()"
             yield _error("GA015", text, (node.id,), node.place)
         for target in (node.destinations or {}).values():
@@ -245,7 +246,7 @@ def _context(node: NodeDef) -> int:
 def _fields(node: NodeDef, schema: StateSchema) -> Iterator[Problem]:
     named = {"reads": node.reads, "writes": node.writes}
     if node.kind == "map":
-        named |= {"over": (node.config["over"],), "item_key": (node.config["item_key"],)}
+        named = {"over": (node.config["over"],), "item_key": (node.config["item_key"],)}
     if node.cache is not None:
         named["cache fields"] = node.cache.fields
     for role, fields in named.items():

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import datetime
 import decimal
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
-from pydantic import Field, create_model
+from pydantic import Field, TypeAdapter, ValidationError, create_model
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from graphagent.graph.definition import GraphDef, NodeDef, RouteDef
 from graphagent.graph.names import END
-from graphagent.graph.reducers import BUILTIN, last
+from graphagent.graph.reducers import BUILTIN, add, last
 from graphagent.graph.schema import StateSchema
 from graphagent.messages import Message
 
@@ -26,6 +30,8 @@ _TYPES: dict[str, Any] = {
     "Any": Any,
     "None": None,
 }
+_RULES = {**BUILTIN, "replace": last, "sum": add}
+_WITH_EMPTY = (list, dict, set, tuple, frozenset, str, int, float, bool, bytes)
 
 
 def topology(graph: GraphDef, schema: StateSchema) -> dict[str, Any]:
@@ -56,6 +62,8 @@ def write_document(graph: GraphDef, schema: StateSchema, fingerprint: str) -> di
             "formerly": list(node.formerly),
             "description": node.description,
         }
+    for name, default in _defaults(schema):
+        doc["state"][name]["default"] = default
     doc |= {
         "schema": 1,
         "name": graph.name,
@@ -71,6 +79,17 @@ def write_document(graph: GraphDef, schema: StateSchema, fingerprint: str) -> di
     }
     result: dict[str, Any] = json.loads(json.dumps(doc, default=str))
     return result
+
+
+def _defaults(schema: StateSchema) -> Iterator[tuple[str, Any]]:
+    """The defaults that JSON can hold; not secret ones, nor those that are made anew each time (ids, times)."""
+    for field in schema:
+        if field.required or field.secret or field.transient:
+            continue
+        value = field.initial()
+        if field.default_factory is None or value == field.initial():
+            with suppress(PydanticSerializationError):
+                yield field.name, to_jsonable_python(value)
 
 
 def _listed(graph: GraphDef, named: list[Any], attribute: str) -> list[str]:
@@ -121,23 +140,48 @@ def state_class(content: Mapping[str, Any]) -> type:
     """A state class made from the document's `state`; a type that isn't built in becomes `Any`."""
     fields: dict[str, Any] = {}
     for name, spec in content.get("state", {}).items():
-        rule = BUILTIN.get(spec.get("reducer", "last"), last)
+        rule = _RULES.get(spec.get("reducer", "last"), last)
         declared = _type(spec.get("type", "Any"))
-        default: Any = Field(default=spec.get("default"))
+        default: Any = Field(default=None)
         if spec.get("required", "default" not in spec):
             default = Field()
-        elif "default" not in spec and isinstance(empty := get_origin(declared) or declared, type):
-            default = Field(default_factory=empty) if empty in (list, dict, set, tuple, frozenset) else default
+        elif "default" in spec:
+            default = Field(default=_default(declared, spec["default"]))
+        elif (empty := get_origin(declared) or declared) in _WITH_EMPTY:
+            default = Field(default_factory=empty)
         fields[name] = (Annotated[declared, rule], default)
     made: type = create_model("State", **fields)
     return made
 
 
+def _default(declared: Any, plain: Any) -> Any:
+    try:
+        return TypeAdapter(declared).validate_python(plain)
+    except ValidationError:  # compile() says so
+        return plain
+
+
 def _type(text: str) -> Any:
     try:
-        return eval(text, {"__builtins__": {}}, _TYPES)
-    except Exception:
+        return _built(ast.parse(text, mode="eval").body)
+    except (KeyError, SyntaxError, TypeError):
         return Any
+
+
+def _built(node: ast.expr) -> Any:
+    """The type that an expression of names, subscripts and unions means. Nothing of the text is executed."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return _TYPES[name]
+        case ast.Constant(value=None | builtins.Ellipsis):
+            return node.value
+        case ast.Subscript(value=generic, slice=ast.Tuple(elts=arguments)):
+            return _built(generic)[tuple(_built(argument) for argument in arguments)]
+        case ast.Subscript(value=generic, slice=argument):
+            return _built(generic)[_built(argument)]
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return _built(left) | _built(right)
+    raise TypeError(ast.dump(node))
 
 
 def fill_builder(builder: StateGraph, content: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> None:

@@ -8,7 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from pydantic import BeforeValidator, ConfigDict, PydanticUserError, SecretBytes, SecretStr, TypeAdapter, ValidationError
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    PydanticUserError,
+    SecretBytes,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+)
 
 from graphagent.graph.reducers import Form, Reducer, container_of, last, messages
 from graphagent.unset import UNSET

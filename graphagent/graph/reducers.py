@@ -10,6 +10,8 @@ import typing
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
+from typing_extensions import TypedDict, is_typeddict
+
 from graphagent.graph.signature import takes_arguments
 from graphagent.messages import Message, MessageUpdate, RemoveMessage, ReplaceLastUser
 from graphagent.unset import UNSET
@@ -89,9 +91,15 @@ class _Merge(Reducer[Any]):
 
     def problem(self, declared: Any) -> str | None:
         origin = get_origin(declared) or declared
-        if typing.is_typeddict(origin) or (isinstance(origin, type) and issubclass(origin, collections.abc.Mapping)):
+        if is_typeddict(origin) or (isinstance(origin, type) and issubclass(origin, collections.abc.Mapping)):
             return None
         return "'merge' needs a mapping"
+
+    def update_type(self, declared: Any) -> Any:
+        if not is_typeddict(declared):
+            return declared
+        hints = typing.get_type_hints(declared, include_extras=True)  # a patch may lack keys that the whole needs
+        return TypedDict(declared.__name__, hints, total=False)  # type: ignore[operator]
 
     def apply(self, old: Any, update: Any) -> Any:
         return dict(update) if old is UNSET else {**old, **update}
@@ -99,7 +107,15 @@ class _Merge(Reducer[Any]):
     def between(self, start: Any, end: Any) -> Any:
         if start is UNSET:
             return end
-        return {key: value for key, value in end.items() if key not in start or start[key] is not value}
+        return {key: value for key, value in end.items() if key not in start or not same(start[key], value)}
+
+
+def same(a: Any, b: Any) -> bool:
+    """True for one object, and for equal ones; what can't be compared differs."""
+    try:
+        return a is b or bool(a == b)
+    except Exception:
+        return False
 
 
 CONTAINERS: tuple[type, ...] = (list, tuple, set, frozenset)

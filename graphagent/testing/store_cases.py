@@ -83,8 +83,8 @@ async def what_is_not_there_is_empty(stores: Stores) -> None:
 
 async def every_row_loads_with_its_state(stores: Stores) -> None:
     """Deltas, patches, list changes, snapshots and pointers over several levels fold to the state that was written."""
-    for seed in range(6):
-        history = random_history(seed, 60)
+    for seed in range(4):
+        history = random_history(seed, 50)
         lineage = fresh_id()
         async with stores() as store:
             lease = await store.acquire(lineage, "run-1")

@@ -87,7 +87,7 @@ def _callback(options: type[said.Common], place: str) -> Callable[..., None]:
 def _parameters(options: type[said.Common]) -> list[inspect.Parameter]:
     """The fields as parameters, those of the class itself before those of its bases."""
     hints = get_type_hints(options, include_extras=True)
-    names = [name for base in options.__mro__ for name in base.__dict__.get("__annotations__", ())]
+    names = [name for base in options.__mro__ for name in inspect.get_annotations(base)]
     return [
         inspect.Parameter(
             name,

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from graphagent import Executor, SqlCheckpoints
+from graphagent.checkpoint import CheckpointStore
 from graphagent.checkpoint.record import Loaded
 from graphagent.engine.timetravel import place_of
 from graphagent.errors import CheckpointNotFound, UsageError, alternatives
@@ -18,12 +19,7 @@ from runner.cli.target import load_graph
 @asynccontextmanager
 async def stored_runs(options: Stored) -> AsyncIterator[SqlCheckpoints]:
     """The store with the runs. Raises UsageError if none is named, or a SQLite file that isn't there."""
-    if not options.db:
-        raise UsageError(f"no store is named: give --db URL (such as --db sqlite:///runs.db) or set {DB_VARIABLE}")
-    path = sqlite_path(options.db)
-    if path is not None and not Path(path).exists():
-        raise UsageError(f"no database '{path}' ('{Path(path).absolute()}'): correct --db; 'graphagent run' creates it")
-    async with SqlCheckpoints(options.db) as store:
+    async with SqlCheckpoints(_existing(options.db)) as store:
         yield store
 
 
@@ -37,14 +33,23 @@ async def stored_graph(options: Typed) -> AsyncIterator[Executor]:
         yield Executor(graph, store)
 
 
-def sqlite_path(url: str) -> str | None:
+def _existing(db: str | None) -> str:
+    if not db:
+        raise UsageError(f"no store is named: give --db URL (such as --db sqlite:///runs.db) or set {DB_VARIABLE}")
+    path = _sqlite_path(db)
+    if path is not None and not Path(path).exists():
+        raise UsageError(f"no database '{path}' in '{Path.cwd()}': correct --db; 'graphagent run' makes a new one")
+    return db
+
+
+def _sqlite_path(url: str) -> str | None:
     """The path of the file that a url of SQLite names; None for other databases and for one in memory."""
     scheme, mark, rest = url.partition("://")
     path = rest[1:] if mark else url
     return path if path not in ("", ":memory:") and (not mark or scheme == "sqlite") else None
 
 
-async def known_lineage(store: SqlCheckpoints, lineage: str) -> str:
+async def known_lineage(store: CheckpointStore, lineage: str) -> str:
     """The lineage itself. Raises CheckpointNotFound, with the nearest or the known ones, if nothing is stored of it."""
     known = await store.lineages()
     if lineage not in known:
@@ -53,7 +58,7 @@ async def known_lineage(store: SqlCheckpoints, lineage: str) -> str:
 
 
 async def load_plain(
-    store: SqlCheckpoints, lineage: str, checkpoint: str | None = None, namespace: str = ""
+    store: CheckpointStore, lineage: str, checkpoint: str | None = None, namespace: str = ""
 ) -> Loaded:
     """A stored row with its state as plain data, by id or number, or the newest. Raises CheckpointNotFound."""
     seq = None
@@ -66,14 +71,14 @@ async def load_plain(
     if loaded is None:
         await known_lineage(store, lineage)
         if not await store.history(lineage, namespace, limit=1):
-            spaces = await store.namespaces(lineage)
-            raise CheckpointNotFound(f"lineage '{lineage}' has no child '{namespace}': {alternatives(namespace, spaces)}")
+            known = alternatives(namespace, await store.namespaces(lineage))
+            raise CheckpointNotFound(f"lineage '{lineage}' has no child graph '{namespace}': {known}")
         heads = [header.id for header in await store.history(lineage, namespace)]
         raise CheckpointNotFound(f"lineage '{lineage}' has no checkpoint {seq}: {alternatives(str(checkpoint), heads)}")
     return loaded
 
 
-async def load_plain_id(store: SqlCheckpoints, checkpoint: str) -> Loaded:
+async def load_plain_id(store: CheckpointStore, checkpoint: str) -> Loaded:
     """The stored row with this full id, its state as plain data. Raises CheckpointNotFound."""
     lineage, namespace, seq = await place_of(store, checkpoint)
     return await load_plain(store, lineage, str(seq), namespace)

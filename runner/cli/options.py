@@ -6,7 +6,7 @@ Nothing here imports the engine, so that `graphagent --help` is quick.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 from typer import Argument, Option
@@ -14,14 +14,14 @@ from typer import Argument, Option
 DB_VARIABLE = "GRAPHAGENT_DB"
 
 
-class Engine(str, Enum):
+class Engine(StrEnum):
     """How a run is scheduled."""
 
     superstep = "superstep"
     eager = "eager"
 
 
-class PictureFormat(str, Enum):
+class PictureFormat(StrEnum):
     """How a graph is drawn."""
 
     mermaid = "mermaid"
@@ -255,7 +255,8 @@ class PruneOptions(Stored):
         str | None, Option("--max-age", metavar="AGE", help="Remove older ones: seconds, or '30m', '12h', '7d', '4w'.")
     ] = None
     max_bytes: Annotated[
-        str | None, Option("--max-bytes", metavar="SIZE", help="Keep at most so much: bytes, or '500kB', '20MB', '1GB'.")
+        str | None,
+        Option("--max-bytes", metavar="SIZE", help="Keep at most so much: bytes, or '500kB', '20MB', '1GB'."),
     ] = None
     dry_run: Annotated[bool, Option("--dry-run", help="Say what would be removed, remove nothing.")] = False
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from support.graphs import says
 from support.pausing import Lives, by_key, keys
 
-from graphagent import END, NodeContext, Send, StateGraph, append
+from graphagent import END, Executor, NodeContext, Send, StateGraph, append, merge
 from graphagent.errors import AnswerError
 
 pytestmark = pytest.mark.anyio
@@ -27,6 +27,10 @@ class Log(BaseModel):
     log: Annotated[list[str], append] = []
     item: str = ""
     reply: str = ""
+
+
+class Notes(Log):
+    notes: Annotated[dict[str, list[str]], merge] = {}
 
 
 @pytest.fixture
@@ -211,6 +215,8 @@ async def test_c045_workers_of_a_fan_out_are_answered_in_any_order(lives: Any, k
     """Three members of one fan-out ask under one key: by key is ambiguous, by id each takes its own, and the result is
     in fan-out order with one arrival behind the group."""
     one = lives(lambda: fan_out(one.external, kind))
+    if one.engine == "eager":
+        pytest.skip("eager: one activation of a node is in flight, so they ask one after the other")
     result = await one.run()
     with pytest.raises(AnswerError, match="3 pending"):
         await one.resume({"q": "x"})
@@ -221,9 +227,24 @@ async def test_c045_workers_of_a_fan_out_are_answered_in_any_order(lives: Any, k
         result = await one.resume({ids[name]: name.upper()})
         assert len(result.interrupts) == 2 - count
     log = [line for line in result.unwrap().log if line not in ("before", "behind")]
-    assert sorted(log[:3]) == ["qa=A", "qb=B", "qc=C"]
-    assert log[3:] == ["end"]
+    assert log == ["qa=A", "qb=B", "qc=C", "end"]
     assert Counter(one.external) == {f"runs q{name}": 2 for name in "abc"} | {f"line q{name}0": 1 for name in "abc"}
+
+
+@pytest.mark.parametrize("kind", ["node", "child"])
+async def test_c045_workers_of_a_fan_out_may_be_answered_as_they_ask(lives: Any, kind: str) -> None:
+    """Members of one fan-out that are answered one by one, in the order in which they are pending, end once each."""
+    one = lives(lambda: fan_out(one.external, kind))
+    result = await one.run()
+    for name in "abc":
+        item = result.interrupts[0]
+        assert item.prompt == name
+        result = await one.resume({item.id: name.upper()})
+    log = [line for line in result.unwrap().log if line not in ("before", "behind")]
+    assert log == ["qa=A", "qb=B", "qc=C", "end"]
+    assert {line: n for line, n in Counter(one.external).items() if line.startswith("line")} == {
+        f"line q{name}0": 1 for name in "abc"
+    }
 
 
 def deep(external: list[str]) -> StateGraph:
@@ -308,3 +329,35 @@ async def test_c052_a_child_beside_a_failure_keeps_its_question(lives: Any) -> N
     result = await one.resume({"q": "a"})
     assert sorted(result.unwrap().log) == ["before", "behind", "mended", "q=a"]
     assert one.external.count("line q0") == 1
+
+
+async def test_c024_a_child_that_goes_on_writes_only_what_it_changed(lives: Any) -> None:
+    """A sibling changes fields while a child waits for an answer: what the child leaves alone is not written back."""
+
+    async def sibling(_: Any) -> dict[str, Any]:
+        return {"item": "changed", "log": ["sibling"], "notes": {"shared": ["new"]}}
+
+    def graph() -> StateGraph:
+        child = chain(StateGraph(Notes).add_node("ask", asks(one.external, "q")), "ask")
+        built = StateGraph(Notes).add_subgraph_node("child", child.compile()).add_node("sibling", sibling)
+        return built.set_entry_point("child", "sibling").set_finish_point("child", "sibling")
+
+    one = lives(graph)
+    assert keys(await one.run({"notes": {"shared": ["old"]}, "log": ["start"]})) == ["q"]
+    state = (await one.resume({"q": "a"})).unwrap()
+    assert (state.item, state.notes) == ("changed", {"shared": ["new"]})
+    assert sorted(state.log) == ["q=a", "sibling", "start"]
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_c024_an_edit_beside_a_waiting_child_is_not_undone_by_it(lives: Any, depth: int) -> None:
+    """A person edits the parent while a child waits: the child's end doesn't write the old values back over it."""
+    one = lives(lambda: wrapped(chain(StateGraph(Log).add_node("ask", asks(one.external, "q")), "ask"), depth))
+    assert keys(await one.run()) == ["q"]
+    async with one.open_store() as store:
+        executor = Executor(one.graph().compile(), store, one.engine)
+        await executor.edit(one.lineage, None, {"reply": "edited", "log": ["edited"]})
+        assert [item.key for item in await executor.interrupts(one.lineage)] == ["q"]
+    state = (await one.resume({"q": "a"})).unwrap()
+    assert state.reply == "edited"
+    assert state.log == ["edited", *["before"] * (depth - 1), "q=a", *["behind"] * depth]

@@ -66,7 +66,7 @@ async def test_c122_the_latest_state_is_read_in_the_same_time_at_any_length(url:
                 assert loaded.values == {"count": length - 1}
                 assert loaded.delta_rows <= 128
             best[length] = min(times)
-        assert best[10_000] < 0.010
+        assert best[10_000] < max(0.010, 2 * best[10])
         assert best[10_000] < 3 * best[10] + 0.002
         times = []
         for _ in range(5):

@@ -59,34 +59,47 @@ def next_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(release: Path, code: str, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process that has that release installed."""
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+ACT = """
+import asyncio, json, os, sys
+from graphagent.checkpoint.sql_store import SqlCheckpoints
+
+async def act(url, action):
+    async with SqlCheckpoints(url, auto_migrate=action == "load") as store:
+        loaded = await store.load("order-1")
+        return [loaded.values, len(await store.history("order-1")), len(await store.lineages())]
+
+async def migrate(url, dry_run):
+    report = await SqlCheckpoints(url).migrate(dry_run=dry_run)
+    return [report.current, report.target, report.steps, report.applied]
+
+url, *actions = sys.argv[1:]
+for action in actions:
+    if action == "broken":
+        os.environ["BROKEN"] = "yes"
+    try:
+        work = act(url, action) if "load" in action else migrate(url, dry_run=action == "dry")
+        print(json.dumps(asyncio.run(work)))
+    except Exception as error:
+        print(json.dumps(f"{type(error).__name__}: {error}"))
+    os.environ.pop("BROKEN", None)
+"""
+"""Opens and migrates a database, one action after the other; prints what came of each."""
+
+
+def act(release: Path, url: str, *actions: str) -> list[Any]:
+    """Carry actions out in a process that has that release installed."""
+    done = subprocess.run(
+        [sys.executable, "-c", ACT, url, *actions],
         cwd=release,
-        env=environment(release, **more),
+        env=environment(release),
         capture_output=True,
         text=True,
         timeout=120,
     )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-LOAD = """
-import asyncio, json, sys
-from graphagent.checkpoint.sql_store import SqlCheckpoints
-
-async def main(url, auto):
-    async with SqlCheckpoints(url, auto_migrate=auto == "auto") as store:
-        loaded = await store.load("order-1")
-        print(json.dumps([loaded.values, len(await store.history("order-1")), len(await store.lineages())]))
-
-asyncio.run(main(*sys.argv[1:]))
-"""
-MIGRATE = """
-import asyncio, sys
-from graphagent.checkpoint.sql_store import SqlCheckpoints
-print(asyncio.run(SqlCheckpoints(sys.argv[1]).migrate(dry_run=sys.argv[2] == "dry")))
-"""
 STATE = [{"count": 2, "log": [0, 1, 2]}, 3]
 
 
@@ -192,10 +205,9 @@ async def test_a_newer_schema_is_refused(url: str) -> None:
 async def test_c113_an_older_database_is_migrated_when_it_is_opened(url: str, next_release: Path) -> None:
     """Sessions of release N are readable by release N+1 at once; a second opening has nothing to do."""
     await _write_order(url)
-    for _ in range(2):
-        done = run(next_release, LOAD, url, "auto")
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == [*STATE, 1]
+    refused, first, second = act(next_release, url, "load unmigrated", "load", "load")
+    assert refused.startswith("SchemaVersionError: ")
+    assert first == second == [*STATE, 1]
     assert _version(url) == "0002"
     with pytest.raises(SchemaVersionError, match="version 2"):
         await SqlCheckpoints(url).load("order-1")
@@ -205,9 +217,8 @@ def test_c113_without_automatic_migration_the_error_has_the_command(tmp_path: Pa
     """With `auto_migrate=False` the start fails, typed, and the command that it names does the job."""
     url = f"sqlite:///{tmp_path}/checkpoints.db"
     asyncio.run(_write_order(url))
-    done = run(next_release, LOAD, url, "by hand")
-    assert "SchemaVersionError" in done.stderr
-    assert "python -m graphagent.checkpoint.sql.migrate URL" in done.stderr
+    (refused,) = act(next_release, url, "load unmigrated")
+    assert "run `python -m graphagent.checkpoint.sql.migrate URL` (with --dry-run first" in refused
     assert _version(url) == "0001"
     command = [sys.executable, "-m", "graphagent.checkpoint.sql.migrate", url]
     expected = ((["--dry-run"], "would be done", "0001"), ([], "done", "0002"), ([], "nothing", "0002"))
@@ -223,7 +234,6 @@ def test_c113_without_automatic_migration_the_error_has_the_command(tmp_path: Pa
         assert words in told.stdout
         assert ("0002 Lineages get a label" in told.stdout) == (words != "nothing")
         assert _version(url) == version
-    assert json.loads(run(next_release, LOAD, url, "by hand").stdout) == [*STATE, 1]
 
 
 async def test_c114_ten_thousand_lineages_are_migrated_in_place(url: str, next_release: Path) -> None:
@@ -233,27 +243,27 @@ async def test_c114_ten_thousand_lineages_are_migrated_in_place(url: str, next_r
     async with SqlCheckpoints(url) as live:
         lease = await live.acquire("live", "run-1")
         await write(live, lease, plain_rows(1))
-        dry = run(next_release, MIGRATE, url, "dry")
-        assert "current=1, target=2, steps=('0002 Lineages get a label',), applied=False" in dry.stdout, dry.stderr
-        assert _version(url) == "0001"
-        done = run(next_release, MIGRATE, url, "do")
-        assert "applied=True" in done.stdout, done.stderr
+        steps = ["0002 Lineages get a label"]
+        dry, refused, done, loaded = act(next_release, url, "dry", "load unmigrated", "migrate", "load")
+        assert dry == [1, 2, steps, False]
+        assert "are of version 1, this release of graphagent needs version 2" in refused
+        assert done == [1, 2, steps, True]
+        assert loaded == [*STATE, 10_001]
         await write(live, lease, plain_rows(1, start=1))
         await live.release(lease)
-    assert json.loads(run(next_release, LOAD, url, "auto").stdout) == [*STATE, 10_001]
 
 
 async def test_c114_a_migration_that_fails_leaves_everything_as_it_was(url: str, next_release: Path) -> None:
-    """Cut off in the middle, the database is still of the old version and can be migrated again."""
+    """Cut off in the middle, the database is still of the old version, and can be migrated again."""
     await _write_order(url)
-    broken = run(next_release, MIGRATE, url, "do", BROKEN="yes")
-    assert "power failed" in broken.stderr
+    (broken,) = act(next_release, url, "broken")
+    assert broken == "RuntimeError: power failed"
     assert _version(url) == "0001"
     async with SqlCheckpoints(url) as store:
         loaded = await store.load("order-1", codec=CODEC)
     assert loaded is not None
     assert [loaded.values, 3] == STATE
-    assert json.loads(run(next_release, LOAD, url, "auto").stdout) == [*STATE, 1]
+    assert act(next_release, url, "load") == [[*STATE, 1]]
 
 
 def _multiply(url: str, count: int) -> None:

@@ -221,6 +221,24 @@ async def test_e57_every_lap_asks_again(store: Any, engine: Any, lineage: str) -
     assert len(set(ids)) == 3
 
 
+async def test_e57_every_lap_has_its_own_effects(store: Any, engine: Any, lineage: str) -> None:
+    """A node that loops carries out its recorded effect once a lap, and never again when a lap is resumed."""
+    sent: list[int] = []
+
+    async def lap(state: Trail, ctx: Any) -> dict[str, Any]:
+        await ctx.step("send", sent.append, state.n)
+        await ctx.interrupt("go on?")
+        return {"n": state.n + 1}
+
+    graph = flow("START -> lap", lap=lap)
+    graph.add_conditional_edges("lap", lambda state: "lap" if state.n < 3 else END, ["lap"])
+    executor = Executor(graph.compile(), store, engine)
+    await executor.run(lineage=lineage)
+    for _ in range(3):
+        result = await executor.resume(lineage, answer="yes")
+    assert (result.unwrap().n, sent) == (3, [0, 1, 2])
+
+
 async def test_e57_a_new_turn_asks_again(store: Any, engine: Any, lineage: str) -> None:
     """The next turn of a finished lineage asks anew, under another id."""
     executor = Executor(flow("START -> ask -> END", ask=asks("x")).compile(), store, engine)

@@ -16,8 +16,8 @@ class PoolOptions:
     At most `max_size` are open at once; whoever needs one more waits up to `timeout` seconds. A connection that was
     idle for `max_idle` seconds, or is `max_lifetime` seconds old, is closed instead of used again; one that the server
     ended is noticed before it is used. Work cut off by a lost connection is repeated on a fresh one, `attempts` times
-    in all: at once, then after 0.1, 0.4, 0.9 seconds. `pooler`: the server is reached through a pooler that hands out connections per transaction
-    (PgBouncer's transaction mode), so no prepared statements are used.
+    in all: at once, then after 0.1, 0.4, 0.9 seconds. `pooler`: the server is reached through a pooler that hands out
+    connections per transaction (PgBouncer's transaction mode), so no prepared statements are used.
     """
 
     max_size: int = 8
