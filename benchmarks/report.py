@@ -62,9 +62,9 @@ def verdict(row: Row, target: Target, rows: list[Row]) -> str:
     assert ratio is not None, "only rows with a ratio are judged"
     misses = []
     if ratio > target.must:
-        misses.append(f"{ratio:.1f}x > {target.must:g}x")
+        misses.append(f"{ratio:.2f}x > {target.must:g}x")
     if target.database_bytes and row.database_times_limit and row.database_times_limit > target.database_bytes:
-        misses.append(f"bytes {row.database_times_limit:.1f}x > {target.database_bytes:g}x")
+        misses.append(f"bytes {row.database_times_limit:.2f}x > {target.database_bytes:g}x")
     for other in rows:
         is_peer = other.peer not in ALLOWANCE and other.peer != REFERENCE
         if is_peer and other.cell == row.cell and other.cpu_times_limit and other.cpu_times_limit < ratio:

@@ -28,7 +28,7 @@ FOLDER = Path("demo-out")
 DATABASE = f"sqlite:///{(FOLDER / 'demo.db').as_posix()}"
 COLOURS = {"ok": "green", "warning": "yellow", "critical": "red"}
 NEXT = {
-    "Step through it": f"graphagent history examples.cert_triage.graph:graph {{lineage}} --store {DATABASE}",
+    "Step through it": f"graphagent history {{lineage}} --db {DATABASE}",
     "Check the graph": "graphagent check examples.cert_triage.graph:graph",
     "Break it (edit the host in the file first)": "graphagent run examples.cert_triage.graph:graph "
     f"--input {FOLDER.as_posix()}/healthy.json",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 from graphagent.checkpoint.lease import check_name
 from graphagent.checkpoint.plain_json import dumps
@@ -240,6 +241,7 @@ class SqlCheckpoints:
             make = self._prune_maker(name, policy, dry_run)
             removed, freed = await (self._driver.read(make) if dry_run else self._driver.write(make))
             rows, size, touched = rows + removed, size + freed, touched + (removed > 0)
+            await anyio.lowlevel.checkpoint()
         return PruneReport(rows=rows, bytes=size, lineages=touched)
 
     def _prune_maker(

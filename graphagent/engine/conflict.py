@@ -34,6 +34,7 @@ async def take_lineage(executor: Executor, tree: Tree, handle: Handle, *, may_fo
             tree.lineage = await _forked(executor, tree.lineage)
             continue
         if policy == "cancel_previous":
+            tree.supersedes = True
             await executor.ask_to_cancel(tree.lineage)
         await executor.clock.sleep(wait)
         if tree.stop == "cancel":

@@ -22,7 +22,7 @@ from graphagent.engine.lone import lone_nodes
 from graphagent.engine.loop import run_supersteps
 from graphagent.engine.merge import Merged
 from graphagent.engine.persist import save_state, save_stop
-from graphagent.engine.questions import take_answers
+from graphagent.engine.questions import carried, take_answers
 from graphagent.engine.restore import load_frame, load_row, new_frame, start_turn
 from graphagent.engine.result import RunResult
 from graphagent.engine.run import Handle, drive_root, new_handle
@@ -47,8 +47,8 @@ class Executor(TimeTravel):
     `checkpoints`: where rows go; without a store an interrupted run can be resumed from this executor only.
     `durability`: `step` writes a row a step, `exit` one at the end and at an interrupt. `on_failure`: the others of a
     step run to their end (`drain`) or are cancelled (`cancel`). `on_conflict`: what a run does that finds its
-    lineage held by another: `reject` raises LineageBusy, `queue` waits, `cancel_previous` cancels the other, `fork`
-    goes on in a new lineage. `default_retry` is for nodes without a policy of their own.
+    lineage held by another: `reject` raises LineageBusy, `queue` waits, `cancel_previous` cancels the other and gives
+    its turn up, `fork` goes on in a new lineage. `default_retry` is for nodes without a policy of their own.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class Executor(TimeTravel):
         tree = self._tree(lineage or fresh_id(), context, budget, emitter)
         if lineage is not None or self._durable:
             async with self._opened(tree, namespace) as handle:
-                frame, merged = await self._turn(tree, namespace, input, abandon)
+                frame, merged = await self._turn(tree, namespace, input, abandon or tree.supersedes)
                 return await drive_root(frame, handle, self._drive, lambda: save_state(frame, "input", merged))
         frame = new_frame(self._setup, tree, namespace, self._store)
         start_turn(frame, input, "the input")
@@ -337,7 +337,7 @@ class Executor(TimeTravel):
                 tree.warnings.append("nothing was left to run")
             if questions == loaded.row.questions:
                 return await drive_root(frame, handle, self._drive)
-            frame.questions = tuple(question for question in questions if question.kind == "ask")
+            frame.questions = carried(questions)
             return await drive_root(frame, handle, self._drive, lambda: save_stop(frame, "interrupt"))
 
     @asynccontextmanager

@@ -89,6 +89,7 @@ class Tree:
     waits: bool = False  # writes to the store are waited for, so that a bound on their time means something
     durable: bool = True  # False: the store only parks an interrupted run inside this process
     released: bool = False
+    supersedes: bool = False  # it had the run before it cancelled, and takes that one's place
 
     async def writer(self) -> Lease:
         """The right to write the lineage, taken at the first write where it wasn't at the start."""

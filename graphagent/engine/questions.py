@@ -90,6 +90,13 @@ def pending(questions: Sequence[Question]) -> list[Question]:
     return [q for q in questions if not q.answered and q.kind == "ask"]
 
 
+def carried(questions: Sequence[Question]) -> tuple[Question, ...]:
+    """What goes on of the questions of a row when its step does: those that want an answer, and the breakpoints before
+    a node, which are passed now and stay so until the node has ended."""
+    passed = {q.id: replace(q, answered=True) for q in questions if q.kind == "before"}
+    return tuple(passed.get(q.id, q) for q in questions if q.kind == "ask" or q.id in passed)
+
+
 def take_answers(questions: Sequence[Question], answers: Mapping[str, Any], answer: Any) -> list[Question]:
     """The questions with the given answers in them. Nothing is taken unless everything fits. Raises AnswerError."""
     open_ones = pending(questions)

@@ -11,6 +11,7 @@ from graphagent.engine.frame import Frame, Origin, Setup, Tree
 from graphagent.engine.marking_codec import decode_marking
 from graphagent.engine.merge import Merged, merge_writes
 from graphagent.engine.outcome import from_row
+from graphagent.engine.questions import carried
 from graphagent.engine.state_codec import contained
 from graphagent.errors import (
     DecodeError,
@@ -105,8 +106,8 @@ async def load_frame(setup: Setup, tree: Tree, namespace: str, loaded: Loaded) -
     frame.ended = row.source == "end"
     frame.saved = frame.values
     frame.resuming = True
-    frame.questions = tuple(question for question in row.questions if question.kind == "ask")
-    frame.passed = frozenset(question.position for question in row.questions if question.kind == "before")
+    frame.questions = carried(row.questions)
+    frame.passed = frozenset(question.position for question in frame.questions if question.kind == "before")
     if origins is not None:
         names = graph.names
         frame.origins = [

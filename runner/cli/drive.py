@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -89,7 +88,6 @@ class Driver:
                 async for _ in signals:
                     if asked:
                         watcher.close()
-                        sys.stdout.flush()
                         os._exit(Exit.CANCELLED)  # a thread that doesn't end would hold every other exit up
                     asked = True
                     watcher.note("cancelling; once more ends the process at once")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import sys
@@ -31,11 +32,13 @@ def invoke(place: str, options: Common) -> int:
     for stream in (sys.stdout, sys.stderr):  # text that the terminal's encoding lacks is escaped, not an error
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    output = Output(options.as_json)
+    output = Output(options.as_json, sys.stdout)
     module, _, name = place.partition(":")
     command: Command = getattr(importlib.import_module(module), name)
     try:
-        return int(command(options, output))
+        # what a node prints must not get between the lines of a program's JSON
+        with contextlib.redirect_stdout(sys.stderr) if options.as_json else contextlib.nullcontext():
+            return int(command(options, output))
     except GraphAgentError as error:
         if options.debug:
             traceback.print_exception(error)

@@ -7,7 +7,7 @@ labels of edges, so that none lies on another. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -47,7 +47,7 @@ def layout(widths: Mapping[str, float], edges: Sequence[Edge]) -> Layout:
     down = [(e.target, e.source) if i in turned else (e.source, e.target) for i, e in enumerate(edges)]
     layer = _layers(list(widths), [(a, b) for a, b in down if a != b])
     chains = [_chain(i, a, b, layer) for i, (a, b) in enumerate(down)]
-    size: dict[Slot, float] = {**widths}
+    size: dict[Slot, float] = {name: width for name, width in widths.items()}  # noqa: C416 -- a wider type of key
     for edge, chain in zip(edges, chains, strict=True):
         size.update({slot: (edge.label_width if place == 1 else 0.0) for place, slot in enumerate(chain[1:-1], 1)})
         if edge.source == edge.target:  # a loop takes room at the right of its node
@@ -58,7 +58,9 @@ def layout(widths: Mapping[str, float], edges: Sequence[Edge]) -> Layout:
     right = max((x[slot] + size[slot] / 2 for row in rows for slot in row), default=0.0)
     y, height = _heights(len(rows))
     at = {slot: (x[slot] - left, y[number]) for number, row in enumerate(rows) for slot in row}
-    ways = [way if i not in turned else way[::-1] for i, way in enumerate(_ways(chains, at, widths))]
+    labelled = {at[chain[1]][1] for edge, chain in zip(edges, chains, strict=True) if edge.label_width}
+    kept = [_bends(chain, at, labelled) for chain in chains]
+    ways = [way if i not in turned else way[::-1] for i, way in enumerate(_ways(chains, kept, at, widths))]
     labels = [
         at[chain[1]] if len(chain) > 2 else (at[chain[0]][0] + widths[edge.source] / 2 + 30, at[chain[0]][1])
         for edge, chain in zip(edges, chains, strict=True)
@@ -223,7 +225,17 @@ def _heights(rows: int) -> tuple[list[float], float]:
     return y, max(top - ROW_GAP, 0.0)
 
 
-def _ways(chains: Sequence[Sequence[Slot]], at: Mapping[Slot, Point], widths: Mapping[str, float]) -> list[list[Point]]:
+def _bends(chain: Sequence[Slot], at: Mapping[Slot, Point], labelled: Set[float]) -> list[Point]:
+    """Where an edge must pass: rows with nodes or labels in them; elsewhere it may take its own way."""
+    return [at[slot] for i, slot in enumerate(chain[1:-1], 1) if i % 2 == 0 or at[slot][1] in labelled]
+
+
+def _ways(
+    chains: Sequence[Sequence[Slot]],
+    kept: Sequence[Sequence[Point]],
+    at: Mapping[Slot, Point],
+    widths: Mapping[str, float],
+) -> list[list[Point]]:
     """The points of every edge from top to bottom; edges at one side of a node leave it side by side."""
     leaving: dict[Slot, list[tuple[float, int]]] = {}
     coming: dict[Slot, list[tuple[float, int]]] = {}
@@ -246,5 +258,5 @@ def _ways(chains: Sequence[Sequence[Slot]], at: Mapping[Slot, Point], widths: Ma
             continue
         start = (ports[number, True], at[chain[0]][1] + NODE_HEIGHT / 2)
         end = (ports[number, False], at[chain[-1]][1] - NODE_HEIGHT / 2)
-        ways.append([start, *(at[slot] for slot in chain[1:-1]), end])
+        ways.append([start, *kept[number], end])
     return ways

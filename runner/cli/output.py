@@ -6,27 +6,32 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TextIO
 
 from pydantic_core import to_jsonable_python
 
-LONGEST = 400
+LONGEST = 200
 """Characters of a value that text output shows; JSON output shows all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where a command says what it has to say."""
+    """Where a command says what it has to say. `stream` is the standard output of the process."""
 
     as_json: bool
+    stream: TextIO
 
     def show(self, document: Any, text: str) -> None:
         """The result of the command: the document with `--json`, else the text."""
-        print(json.dumps(jsonable(document), indent=2, ensure_ascii=False) if self.as_json else text, flush=True)
+        print(
+            json.dumps(jsonable(document), indent=2, ensure_ascii=False) if self.as_json else text,
+            file=self.stream,
+            flush=True,
+        )
 
     def line(self, document: Any, text: str) -> None:
         """One item of a stream: a line of JSON with `--json`, else of text."""
-        print(compact(document) if self.as_json else text, flush=True)
+        print(compact(document) if self.as_json else text, file=self.stream, flush=True)
 
     def note(self, text: str) -> None:
         """Something a person should know beside the result."""
@@ -60,6 +65,11 @@ def fields(values: Mapping[str, Any]) -> str:
     """Fields as text, one a line."""
     width = max(map(len, values), default=0)
     return "\n".join(f"  {name:{width}}  {short(value)}" for name, value in values.items())
+
+
+def declared(names: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a state in the order in which its fields are declared; unset ones are left out."""
+    return {name: values[name] for name in names if name in values}
 
 
 def columns(heading: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

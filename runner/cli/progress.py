@@ -67,9 +67,13 @@ class ProgressLines(Watcher):
 
 
 def place_of(event: RunEvent) -> str:
-    """The activation an event comes from, with the path of its child graph; without the step, which stands apart."""
-    name = event.activation.rpartition("#")[0] or event.node
-    return f"{event.namespace}/{name}" if event.namespace else name
+    """The activation an event comes from: path of the child graph, branch and node, where they say more than the node.
+
+    Without the step, which stands apart.
+    """
+    last = event.branch.rpartition("/")[2].partition("[")[0]  # a branch is named after the node it leads to
+    name = event.branch if last == event.node else f"{event.branch}/{event.node}"
+    return "/".join(part for part in (event.namespace, name.strip("/")) if part)
 
 
 def told(event: RunEvent) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import traceback
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from graphagent import Executor, Limits, RunResult, SqlCheckpoints
-from graphagent.engine.result import Interrupt, public
+from graphagent.engine.result import public
 from graphagent.errors import AnswerError, InterruptedRunError
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.view import values_of
@@ -21,7 +22,7 @@ from runner.cli.drive import Driver
 from runner.cli.exits import exit_of
 from runner.cli.opening import load_plain, stored_runs
 from runner.cli.options import DB_VARIABLE, Engine, ResumeOptions, Running, RunOptions
-from runner.cli.output import Output, fields
+from runner.cli.output import Output, declared, fields
 from runner.cli.progress import watcher_for
 from runner.cli.stored import interrupt_data, interrupt_text, wanted
 from runner.cli.target import load_graph
@@ -38,14 +39,14 @@ def run(options: RunOptions, output: Output) -> int:
     if not options.db:
         output.note(f"note: no --db and no {DB_VARIABLE}: nothing is stored, nothing can be resumed later")
     where = (options.lineage or fresh_id(), options.target)
-    return _told(anyio.run(_run, graph, given, options, where, output), options, where, output)
+    return _told(graph, anyio.run(_run, graph, given, options, where, output), options, where, output)
 
 
 def resume(options: ResumeOptions, output: Output) -> int:
     """Go on with a stored run."""
     graph = load_graph(options.target)
     where = (options.lineage, options.target)
-    return _told(anyio.run(_resume, graph, options, where, output), options, where, output)
+    return _told(graph, anyio.run(_resume, graph, options, where, output), options, where, output)
 
 
 async def _run(
@@ -56,15 +57,16 @@ async def _run(
         answers = Answers(options.answer or ())
         driver = _driver(graph, store, options, where, answers, output)
         try:
-            return await driver.go(input=given, abandon=options.abandon)
+            result = await driver.go(input=given, abandon=options.abandon)
         except InterruptedRunError as error:
             error.add_note(f"here: {resume_command(where, options, ())}\nor the same command with --abandon")
             raise
         except AnswerError as error:
-            error.add_note(f"the run waits: graphagent interrupts {shlex.quote(where[0])}, then graphagent resume")
+            if store is not None:
+                error.add_note(f"the run waits: {resume_command(where, options, error.pending)}")
             raise
-        finally:
-            _say_unused(answers, output)
+        _say_unused(answers, output)
+        return result
 
 
 async def _resume(graph: CompiledGraph, options: ResumeOptions, where: Where, output: Output) -> RunResult:
@@ -75,10 +77,9 @@ async def _resume(graph: CompiledGraph, options: ResumeOptions, where: Where, ou
         driver = _driver(graph, store, options, where, answers, output)
         first = answers.take(asked, all_keys=True)
         seq = None if options.checkpoint is None else loaded.row.seq
-        try:
-            return await driver.go(resume=True, answers=first, checkpoint=seq)
-        finally:
-            _say_unused(answers, output)
+        result = await driver.go(resume=True, answers=first, checkpoint=seq)
+        _say_unused(answers, output)
+        return result
 
 
 def _driver(
@@ -99,7 +100,7 @@ def _say_unused(answers: Answers, output: Output) -> None:
         output.note(f"note: --answer {key}=... was not used: nothing asked for it")
 
 
-def _told(result: RunResult, options: Running, where: Where, output: Output) -> int:
+def _told(graph: CompiledGraph, result: RunResult, options: Running, where: Where, output: Output) -> int:
     """Show how the run ended; returns the exit status."""
     if options.debug and result.error is not None:
         traceback.print_exception(result.error)
@@ -108,16 +109,18 @@ def _told(result: RunResult, options: Running, where: Where, output: Output) -> 
     command = None
     if options.db and result.status != "completed":
         command = resume_command(where, options, result.interrupts)
-    document = result_data(result, command)
+    state = declared(graph.schema.names, values_of(result.state))
+    document = result_data(result, state, command)
+    text = result_text(result, _outputs(graph, result, state), len(state), command)
     if options.stream:
-        output.line({"mode": "result", **document}, result_text(result, command))
+        output.line({"mode": "result", **document}, text)
     else:
-        output.show(document, result_text(result, command))
+        output.show(document, text)
     return exit_of(result.status)
 
 
-def result_data(result: RunResult, command: str | None) -> dict[str, Any]:
-    """A result as JSON output has it; `resume` is the command that goes on with it, or None."""
+def result_data(result: RunResult, state: dict[str, Any], command: str | None) -> dict[str, Any]:
+    """A result as JSON output has it; `command` goes on with it, if anything can."""
     error = result.error
     return {
         "status": result.status,
@@ -126,7 +129,7 @@ def result_data(result: RunResult, command: str | None) -> dict[str, Any]:
         "run_id": result.run_id,
         "checkpoint": result.checkpoint,
         "steps": result.steps,
-        "state": values_of(result.state),
+        "state": state,
         "interrupts": [interrupt_data(one) for one in result.interrupts],
         "error": None if error is None else {"type": type(error).__name__, "message": str(error)},
         "usage": {
@@ -137,12 +140,19 @@ def result_data(result: RunResult, command: str | None) -> dict[str, Any]:
     }
 
 
-def result_text(result: RunResult, command: str | None) -> str:
-    """A result as text: how it ended, the state, what it waits for, and how to go on."""
+def _outputs(graph: CompiledGraph, result: RunResult, state: dict[str, Any]) -> dict[str, Any]:
+    """What a person wants to see of the state: of a completed run its outputs, where the graph declares some."""
+    outputs = graph.definition.outputs
+    return declared(outputs, state) if outputs is not None and result.ok else state
+
+
+def result_text(result: RunResult, shown: dict[str, Any], fields_in_all: int, command: str | None) -> str:
+    """A result as text: how it ended, the shown part of the state, what it waits for, and how to go on."""
     place = f", checkpoint {result.checkpoint}" if result.checkpoint else ""
-    reason = "" if result.status in ("completed", "cancelled") else f": {result.reason}"
-    lines = [f"{result.status}{reason}", f"lineage {result.lineage}{place}, {result.steps} step(s)", "state:"]
-    lines.append(fields(values_of(result.state)))
+    reason = "" if result.reason in (result.status, "interrupt") else f": {result.reason}"
+    lines = [f"{result.status}{reason}", f"lineage {result.lineage}{place}, {result.steps} step(s)"]
+    hidden = fields_in_all - len(shown)
+    lines += [f"outputs ({hidden} more field(s) with --json):" if hidden else "state:", fields(shown)]
     if result.interrupts:
         lines += ["waits for:", *map(interrupt_text, result.interrupts)]
     if command is not None:
@@ -150,8 +160,8 @@ def result_text(result: RunResult, command: str | None) -> str:
     return "\n".join(lines)
 
 
-def resume_command(where: Where, options: Running, asked: tuple[Interrupt, ...]) -> str:
-    """The command that goes on with a run, with a place for every answer.
+def resume_command(where: Where, options: Running, asked: Sequence[Any]) -> str:
+    """The command that goes on with a run, with a place for the answer to every interrupt in `asked`.
 
     A url that has a password in it is not repeated.
     """

@@ -16,7 +16,7 @@ from graphagent.ids import checkpoint_id
 from graphagent.unset import UNSET
 from runner.cli.opening import known_lineage, load_plain, load_plain_id, stored_graph, stored_runs
 from runner.cli.options import DiffOptions, HistoryOptions, InterruptsOptions, StateOptions
-from runner.cli.output import Output, columns, compact, fields, short
+from runner.cli.output import Output, columns, compact, declared, fields, short
 
 
 def history(options: HistoryOptions, output: Output) -> int:
@@ -90,7 +90,9 @@ async def _state(options: StateOptions) -> tuple[str, Mapping[str, Any]]:
     async with stored_graph(options) as executor:
         loaded = await load_plain(executor.store, options.lineage, options.checkpoint, options.namespace)
         view = await executor.state(options.lineage, loaded.row.seq, namespace=loaded.namespace)
-        return checkpoint_id(loaded.lineage, loaded.namespace, loaded.row.seq), values_of(view)
+        return checkpoint_id(loaded.lineage, loaded.namespace, loaded.row.seq), declared(
+            executor.graph.schema.names, values_of(view)
+        )
 
 
 async def _diff(options: DiffOptions) -> dict[str, Change]:

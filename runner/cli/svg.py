@@ -11,7 +11,7 @@ from graphagent.graph.draw import Line, lines
 from graphagent.graph.names import END, START
 from runner.cli.layout import NODE_HEIGHT, Edge, Point, layout
 
-MARGIN, DOT = 16.0, 26.0
+MARGIN, DOT = 16.0, NODE_HEIGHT - 4
 _NODE_LETTER, _LABEL_LETTER = 7.3, 6.1  # widths of a letter of the fonts of nodes and labels, in pixels
 _STROKES = {
     "join": 'stroke-width="2.6"',
@@ -43,7 +43,7 @@ def svg(graph: CompiledGraph) -> str:
         out.append(f'<path d="{_curve(way)}" fill="none" {colour}{stroke} marker-end="url(#arrow)"/>')
     for line, place in zip(drawn, made.labels, strict=True):
         if text := _label(line):
-            out.append(_text(text, place, 10, 'fill="#222" stroke="white" stroke-width="4" paint-order="stroke"'))
+            out += [_backing(place, _label_width(line)), _text(text, place, 10)]
     out += [_node(graph, name, made.nodes[name], widths[name]) for name in names]
     return "\n".join([*out, "</g>", "</svg>"]) + "\n"
 
@@ -76,19 +76,24 @@ def _curve(way: Sequence[Point]) -> str:
     return " ".join(path)
 
 
-def _text(text: str, place: Point, size: int, more: str = 'fill="#111"') -> str:
+def _text(text: str, place: Point, size: int) -> str:
     x, y = place
     return (
-        f'<text x="{x:.1f}" y="{y + size * 0.36:.1f}" font-size="{size}" text-anchor="middle" {more}>'
+        f'<text x="{x:.1f}" y="{y + size * 0.36:.1f}" font-size="{size}" text-anchor="middle" fill="#111">'
         f"{escape(text)}</text>"
     )
+
+
+def _backing(place: Point, width: float) -> str:
+    x, y = place
+    return f'<rect x="{x - width / 2:.1f}" y="{y - 7:.1f}" width="{width:.1f}" height="14" fill="white"/>'
 
 
 def _node(graph: CompiledGraph, name: str, place: Point, width: float) -> str:
     x, y = place
     if name in (START, END):
-        ring = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{DOT / 2 - 3}" fill="white" stroke="#444" stroke-width="1.5"/>'
-        inner = "" if name == START else f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{DOT / 2 - 7}" fill="#444"/>'
+        ring = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{DOT / 2}" fill="white" stroke="#444" stroke-width="1.5"/>'
+        inner = "" if name == START else f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{DOT / 2 - 5}" fill="#444"/>'
         return f"<g><title>{escape(name)}</title>{ring}{inner}</g>"
     node = graph.nodes[name]
     left, top, h = x - width / 2, y - NODE_HEIGHT / 2, NODE_HEIGHT

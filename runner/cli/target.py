@@ -92,12 +92,19 @@ def _file(path: Path) -> ModuleType:
     folder = str(path.parent.resolve())
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    name = path.stem if path.stem not in sys.modules else f"{path.stem}__graph"  # a file may be called 'json.py'
-    spec = importlib.util.spec_from_file_location(name, path)
+    known_module = sys.modules.get(path.stem)
+    if known_module is not None and getattr(known_module, "__file__", None) == str(path.resolve()):
+        return known_module
+    name = path.stem if known_module is None else f"{path.stem}__graph"  # a file may be called 'json.py'
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
 
 

@@ -24,7 +24,7 @@ def read_input(given: str | None) -> dict[str, Any] | None:
     """The input of a run: a JSON object given as such, as a file, or on standard input (`-`). Raises UsageError."""
     if given is None:
         return None
-    where = "standard input" if given == "-" else "--input" if given.lstrip().startswith("{") else f"file '{given}'"
+    where = "standard input" if given == "-" else "--input" if given.lstrip()[:1] in ("{", "[") else f"file '{given}'"
     try:
         text = sys.stdin.read() if given == "-" else given if where == "--input" else Path(given).read_text("utf-8")
         value = json.loads(text)

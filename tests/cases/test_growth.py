@@ -39,20 +39,20 @@ def chat(size: int = 1024) -> CompiledGraph:
 
 
 async def test_c119_retention_removes_rows(database: str, lineage: str) -> None:
-    """Keeping the last ten of a thousand rows really removes the others, newest point and state unharmed."""
+    """Keeping the last ten of some hundred rows really removes the others, newest point and state unharmed."""
     async with SqlCheckpoints(database) as store:
         executor = Executor(chat(8), store, limits=ENDLESS)
         for _ in range(10):
-            await executor.run({"n": 100}, lineage=lineage)
+            await executor.run({"n": 20}, lineage=lineage)
         before, rows = (await executor.state(lineage)).turns, row_counts(database)["ga_rows"]
         tried = await executor.prune(Retention(keep_last=10), lineage=lineage, dry_run=True)
         report = await executor.prune(Retention(keep_last=10), lineage=lineage)
-        assert (tried.rows, report.rows) == (1010, 1010)
+        assert (tried.rows, report.rows) == (210, 210)
         assert report.bytes > 0
         assert rows - row_counts(database)["ga_rows"] == report.rows
         assert len(await executor.history(lineage)) == 10
         assert (await executor.state(lineage)).turns == before
-        assert len((await executor.run({"n": 1}, lineage=lineage)).unwrap().turns) == 1001
+        assert len((await executor.run({"n": 1}, lineage=lineage)).unwrap().turns) == 201
 
 
 @pytest.mark.parametrize("policy", [Retention(keep_last=1), Retention(max_age=0.0)], ids=["last", "age"])
@@ -78,16 +78,16 @@ async def test_c119_pending_pauses_and_pins_survive(store: Any, engine: Any, lin
 async def test_c120_bytes_grow_linearly(database: str, lineage: str) -> None:
     """One message of 1 KB a step: 100, 200 and 400 steps take bytes in the ratio of the steps; any step still loads."""
 
-    def stored(size: str) -> int:
+    def stored() -> int:
         return sum(len(cell) for row in all_rows(database)["ga_rows"] for cell in row if isinstance(cell, bytes))
 
     sizes = []
     async with SqlCheckpoints(database) as store:
         executor = Executor(chat(), store, limits=ENDLESS)
-        begun = stored(database)
+        begun = stored()
         for steps in (100, 100, 200):
             await executor.run({"n": steps}, lineage=lineage)
-            sizes.append(stored(database) - begun)
+            sizes.append(stored() - begun)
         ratios = [after / before for before, after in pairwise(sizes)]
         assert all(1.9 < ratio < 2.1 for ratio in ratios), ratios
         headers = await executor.history(lineage)
@@ -182,7 +182,7 @@ async def test_c125_pruning_keeps_a_fork_whole(store: Any, engine: Any, lineage:
     assert len(after.turns) == 120
 
 
-@pytest.mark.parametrize("keep", [1, 3, 50, 129, 500])
+@pytest.mark.parametrize("keep", [1, 50, 129])
 async def test_c125_every_row_that_stays_loads_as_before(store: Any, lineage: str, keep: int) -> None:
     """Whatever is kept, each row that stays has the state it had, across snapshots and forks."""
     executor = Executor(long_run("pause").compile(), store)

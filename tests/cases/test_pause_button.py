@@ -10,6 +10,7 @@ from support.graphs import Trail, flow
 from support.runs import started
 
 from graphagent import Executor, Send
+from graphagent.errors import AnswerError, InterruptedRunError
 
 pytestmark = pytest.mark.anyio
 
@@ -104,7 +105,6 @@ async def test_a_pause_inside_a_child_graph(store: Any, engine: Any, lineage: st
         return {"log": ["second"]}
 
     child = flow("START -> first -> second -> third -> END", first=first, second=second).compile()
-    executor = Executor(flow("START -> child -> END", child=lambda state: None).compile(), store, engine)
     outer = flow("START -> before", "after -> END").add_subgraph_node("child", child)
     executor = Executor(outer.add_edge("before", "child").add_edge("child", "after").compile(), store, engine)
     async with started(executor, lineage, reached) as results, anyio.create_task_group() as group:
@@ -132,10 +132,8 @@ async def test_a_pause_keeps_planned_workers(store: Any, engine: Any, lineage: s
     async def work(state: Trail) -> dict[str, Any]:
         return {"log": [state.item]}
 
-    graph = flow("START -> split", "work -> END", work=work).add_node("split", split, destinations=["work"])
-    builder = flow("work -> END", work=work).add_node("split", split, destinations=["work"]).set_entry_point("split")
-    del graph
-    executor = Executor(builder.compile(), store, engine)
+    graph = flow("work -> END", work=work).add_node("split", split, destinations=["work"]).set_entry_point("split")
+    executor = Executor(graph.compile(), store, engine)
     async with started(executor, lineage, reached) as results, anyio.create_task_group() as group:
         group.start_soon(executor.pause, lineage)
         await anyio.sleep(0)
@@ -146,8 +144,6 @@ async def test_a_pause_keeps_planned_workers(store: Any, engine: Any, lineage: s
 
 async def test_a_paused_run_refuses_answers_and_new_input_goes_by_abandon(store: Any, engine: Any, lineage: str) -> None:
     """A pause is no question: it takes no answer. A new turn says that it gives the paused run up."""
-    from graphagent.errors import AnswerError, InterruptedRunError
-
     reached, go = anyio.Event(), anyio.Event()
 
     async def first(state: Trail) -> dict[str, Any]:

@@ -15,13 +15,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import BaseModel, create_model
 
-from graphagent import Executor, NodeContext, StateGraph, Transient
+from graphagent import Executor, NodeContext, SqlCheckpoints, StateGraph, Transient
 from graphagent.errors import CheckpointError, EncodeError
 
 pytestmark = pytest.mark.anyio
 
 
-async def after_a_pause(open_store: Callable[[], Any], engine: Any, lineage: str, declared: Any, value: Any) -> Any:
+async def after_a_pause(open_store: Callable[[], Any], lineage: str, declared: Any, value: Any) -> Any:
     """The value as a node sees it that runs after a pause, in another executor on a store that was opened again."""
     found = []
     state = create_model("State", value=(declared | None, None))
@@ -36,12 +36,12 @@ async def after_a_pause(open_store: Callable[[], Any], engine: Any, lineage: str
     graph = StateGraph(state).add_node("write", write).add_node("ask", ask)
     compiled = graph.set_entry_point("write").add_edge("write", "ask").set_finish_point("ask").compile()
     async with open_store() as store:
-        result = await Executor(compiled, store, engine).run({}, lineage=lineage)
+        result = await Executor(compiled, store).run({}, lineage=lineage)
         if result.error is not None:
             raise result.error
         assert result.status == "interrupted"
     async with open_store() as store:
-        (await Executor(compiled, store, engine).resume(lineage, answer=True)).unwrap()
+        (await Executor(compiled, store).resume(lineage, answer=True)).unwrap()
     return found[0]
 
 
@@ -56,11 +56,11 @@ CONTAINERS = {
 
 
 @pytest.mark.parametrize("name", list(CONTAINERS))
-async def test_c129_containers_keep_class_and_behaviour(open_store: Any, engine: Any, lineage: str, name: str) -> None:
+async def test_c129_containers_keep_class_and_behaviour(open_store: Any, lineage: str, name: str) -> None:
     """A default map, counter, ordered map or bounded deque comes back as such, or the writing node is refused."""
     declared, value, behaves = CONTAINERS[name]
     try:
-        found = await after_a_pause(open_store, engine, lineage, declared, value)
+        found = await after_a_pause(open_store, lineage, declared, value)
     except EncodeError as error:
         assert "node 'write'" in str(error)
         assert error.path == "state.value"
@@ -72,12 +72,12 @@ async def test_c129_containers_keep_class_and_behaviour(open_store: Any, engine:
 
 @pytest.mark.parametrize("name", list(CONTAINERS))
 async def test_c129_containers_inside_any_are_refused_or_kept(
-    open_store: Any, engine: Any, lineage: str, name: str
+    open_store: Any, lineage: str, name: str
 ) -> None:
     """In a field of type Any no special container turns into a plain one unseen."""
     _, value, _ = CONTAINERS[name]
     try:
-        found = await after_a_pause(open_store, engine, lineage, Any, {"inner": value})
+        found = await after_a_pause(open_store, lineage, Any, {"inner": value})
     except EncodeError as error:
         assert error.path == "state.value['inner']"
         assert "node 'write'" in str(error)
@@ -107,17 +107,17 @@ class Fixed:
 
 
 @pytest.mark.parametrize("value", [Area(3), Fixed(4)], ids=["plain", "frozen"])
-async def test_c130_a_computed_field_survives(open_store: Any, engine: Any, lineage: str, value: Any) -> None:
+async def test_c130_a_computed_field_survives(open_store: Any, lineage: str, value: Any) -> None:
     """A data class with a field that its constructor computes comes back equal."""
-    found = await after_a_pause(open_store, engine, lineage, type(value), value)
+    found = await after_a_pause(open_store, lineage, type(value), value)
     assert (type(found), found, found.size) == (type(value), value, value.width**2)
 
 
-async def test_c130_a_computed_field_that_was_changed(open_store: Any, engine: Any, lineage: str) -> None:
+async def test_c130_a_computed_field_that_was_changed(open_store: Any, lineage: str) -> None:
     """What the field held when it was saved counts, not what the constructor would make of it."""
     value = Area(3)
     value.size = 77
-    assert (await after_a_pause(open_store, engine, lineage, Area, value)).size == 77
+    assert (await after_a_pause(open_store, lineage, Area, value)).size == 77
 
 
 # -- C131 --------------------------------------------------------------------------------------------
@@ -134,10 +134,10 @@ MOMENTS = {
 
 @pytest.mark.parametrize("declared", [datetime, Any], ids=["declared", "any"])
 @pytest.mark.parametrize("name", list(MOMENTS))
-async def test_c131_zone_and_fold_survive(open_store: Any, engine: Any, lineage: str, name: str, declared: Any) -> None:
+async def test_c131_zone_and_fold_survive(open_store: Any, lineage: str, name: str, declared: Any) -> None:
     """A date-time keeps its zone's name and the repeated-hour flag, so that a day later is what it was before saving."""
     moment = MOMENTS[name]
-    found = await after_a_pause(open_store, engine, lineage, declared, moment)
+    found = await after_a_pause(open_store, lineage, declared, moment)
     assert (found, found.fold, str(found.tzinfo)) == (moment, moment.fold, str(moment.tzinfo))
     later, wanted = found + timedelta(days=1), moment + timedelta(days=1)
     assert (later, later.utcoffset()) == (wanted, wanted.utcoffset())
@@ -166,7 +166,7 @@ Array.__module__ = "numpy"
 @pytest.mark.parametrize("value", [Scalar64(0.5), Array(1, 2), Array(object())], ids=["scalar", "array", "objects"])
 @pytest.mark.parametrize("nested", [False, True])
 async def test_c132_c133_foreign_numbers_are_refused(
-    open_store: Any, engine: Any, lineage: str, value: Any, nested: bool
+    open_store: Any, lineage: str, value: Any, nested: bool
 ) -> None:
     """Scalars and arrays of a numeric library are refused at the writing node, with the path and the way to convert.
 
@@ -175,7 +175,7 @@ async def test_c132_c133_foreign_numbers_are_refused(
     """
     given = {"mean": [value]} if nested else value
     try:
-        found = await after_a_pause(open_store, engine, lineage, Any, given)
+        found = await after_a_pause(open_store, lineage, Any, given)
     except EncodeError as error:
         assert "node 'write'" in str(error)
         assert error.path == ("state.value['mean'][0]" if nested else "state.value")
@@ -191,16 +191,16 @@ TEXTS = {"nul": "a\0b", "escaped nul": "a\\u0000b", "surrogate": "a\ud800b", "em
 
 
 @pytest.mark.parametrize("name", list(TEXTS))
-async def test_c134_any_text_round_trips(open_store: Any, engine: Any, lineage: str, name: str) -> None:
+async def test_c134_any_text_round_trips(open_store: Any, lineage: str, name: str) -> None:
     """Text with NUL and other odd characters is the same after a save, and the thread can be listed."""
     text = TEXTS[name]
-    assert await after_a_pause(open_store, engine, lineage, Any, {text: [text]}) == {text: [text]}
+    assert await after_a_pause(open_store, lineage, Any, {text: [text]}) == {text: [text]}
     async with open_store() as store:
         assert await store.history(lineage)
         assert lineage in await store.lineages(prefix=lineage)
 
 
-async def test_c134_names_that_databases_refuse(store: Any, engine: Any) -> None:
+async def test_c134_names_that_databases_refuse(store: Any) -> None:
     """A lineage with a NUL in its name is refused before anything runs, on every store."""
     ran = []
 
@@ -210,7 +210,7 @@ async def test_c134_names_that_databases_refuse(store: Any, engine: Any) -> None
     state = create_model("State", n=(int, 0))
     graph = StateGraph(state).add_node("node", node).set_entry_point("node").set_finish_point("node").compile()
     with pytest.raises(CheckpointError, match="NUL"):
-        await Executor(graph, store, engine).run({}, lineage="a\0b")
+        await Executor(graph, store).run({}, lineage="a\0b")
     assert ran == []
 
 
@@ -246,8 +246,6 @@ async def test_c140_a_handle_is_refused_before_the_pause(
 
     With durability `step` the node that wrote it is named; with `exit` nothing is written before the pause.
     """
-    from graphagent import SqlCheckpoints
-
     async def write(state: Handles) -> dict[str, Any]:
         return {"found": {"text": "hi", "raw": [Client()]}}
 
@@ -281,8 +279,6 @@ async def test_c140_a_transient_field_is_rebuilt(open_store: Any, engine: Any, l
 
 async def test_c140_parallel_nodes_keep_what_can_be_kept(database: str, lineage: str) -> None:
     """A node that returns a handle fails alone; the result its sibling paid for is not computed again."""
-    from graphagent import SqlCheckpoints
-
     runs: collections.Counter[str] = collections.Counter()
 
     async def good(state: Any) -> dict[str, Any]:

@@ -10,13 +10,15 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import psycopg
 import pytest
 from sql_help import CODEC, TABLES, environment, write
 
 from graphagent.checkpoint.record import ActivationRow, EffectRow, ListDelta, Question, Retention, Row
 from graphagent.checkpoint.sql_store import SqlCheckpoints
-from graphagent.errors import CheckpointError, LoadError, UsageError
+from graphagent.checkpoint.store import Lease
+from graphagent.errors import CheckpointError, LeaseLost, LoadError, SaveError, UsageError
 from graphagent.testing.store_model import NASTY, plain_rows
 
 pytestmark = pytest.mark.anyio
@@ -230,6 +232,106 @@ async def test_pruning_all_lineages_counts_them(url: str) -> None:
         planned = await store.prune(Retention(keep_last=2), dry_run=True)
         report = await store.prune(Retention(keep_last=2))
         assert (planned.rows, planned.lineages) == (report.rows, report.lineages) == (4, 2)
+
+
+async def test_concurrent_runs_share_a_commit(tmp_path: Path) -> None:
+    """With `group` the rows of forty runs that end together are in a few commits; with `full` each has its own."""
+    commits = {}
+    for sync in ("full", "group"):
+        async with SqlCheckpoints(str(tmp_path / f"{sync}.db"), sync=sync) as store:  # type: ignore[arg-type]
+            leases = [await store.acquire(f"order-{place}", "run-1") for place in range(40)]
+            traced: list[str] = []
+            store._driver._written.set_trace_callback(traced.append)  # type: ignore[attr-defined]
+            async with anyio.create_task_group() as tasks:
+                for lease in leases:
+                    tasks.start_soon(write, store, lease, plain_rows(5))
+            store._driver._written.set_trace_callback(None)  # type: ignore[attr-defined]
+            commits[sync] = traced.count("COMMIT")
+            for lease in leases:
+                assert len(await store.history(lease.lineage)) == 5
+    assert commits["full"] == 200
+    assert commits["group"] <= 50
+
+
+async def test_one_bad_piece_does_not_spoil_a_shared_commit(tmp_path: Path) -> None:
+    """In a group commit, a run that lost its lease fails alone."""
+    async with SqlCheckpoints(str(tmp_path / "checkpoints.db"), sync="group") as store:
+        leases = [await store.acquire(f"order-{place}", "run-1") for place in range(10)]
+        await store.delete("order-3")
+        results: dict[str, str] = {}
+
+        async def run(lease: Lease) -> None:
+            try:
+                await write(store, lease, plain_rows(2))
+                results[lease.lineage] = "saved"
+            except LeaseLost:
+                results[lease.lineage] = "lost"
+
+        async with anyio.create_task_group() as tasks:
+            for lease in leases:
+                tasks.start_soon(run, lease)
+        assert {name for name, result in results.items() if result == "lost"} == {"order-3"}
+        assert len(await store.lineages()) == 9
+
+
+async def test_an_acquire_that_is_given_up_holds_nothing(url: str) -> None:
+    """Whenever the applicant is cancelled, before or after the answer was under way, the lineage is free."""
+    async with SqlCheckpoints(url, sync="group") as store:
+        await store.lineages()
+        for delay in (0.0, 0.0002, 0.0005, 0.001, 0.002):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(store.acquire, "order-1", "run-1")
+                await anyio.sleep(delay)
+                tasks.cancel_scope.cancel()
+            for lease in store._heartbeat.held():
+                await store.release(lease)
+            await store.release(await store.acquire("order-1", "run-2"))
+
+
+@pytest.mark.parametrize("sync", ["normal", "full", "group"])
+async def test_a_full_disk_is_a_typed_error(tmp_path: Path, sync: str) -> None:
+    """The save that found no room fails whole; with room again, the run goes on where it was."""
+    async with SqlCheckpoints(str(tmp_path / "checkpoints.db"), sync=sync) as store:  # type: ignore[arg-type]
+        lease = await store.acquire("order-1", "run-1")
+        await write(store, lease, plain_rows(1))
+        file = store._driver._written or store._driver._connection  # type: ignore[attr-defined]
+        pages = file.execute("PRAGMA page_count").fetchone()[0]
+        file.execute(f"PRAGMA max_page_count = {pages + 1}")
+        big = replace(plain_rows(1, start=1)[0], values={"count": "x" * 100_000})
+        with pytest.raises(SaveError, match="could not be written: database or disk is full"):
+            await write(store, lease, [big])
+        with pytest.raises(SaveError, match="full"):
+            await store.append(lease, "", [big, *plain_rows(1, start=2)], CODEC, closes=0, release=True)
+        assert [header.seq for header in await store.history("order-1")] == [0]
+        file.execute("PRAGMA max_page_count = 1000000")
+        await write(store, lease, [big])
+        await store.release(lease)
+
+
+@pytest.mark.parametrize("sync", ["full", "group"])
+def test_a_loop_may_end_before_its_answer_comes(tmp_path: Path, sync: str) -> None:
+    """The writer thread outlives an event loop that gave up waiting; the next loop uses the same store."""
+    path = tmp_path / "checkpoints.db"
+    store = SqlCheckpoints(str(path), sync=sync)  # type: ignore[arg-type]
+
+    async def save(seq: int, patience: float) -> None:
+        lease = await store.acquire(f"order-{seq}", "run-1")
+        with anyio.move_on_after(patience):
+            await write(store, lease, plain_rows(1))
+
+    anyio.run(save, 1, 60)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        anyio.run(_give_up, store)
+        other.execute("ROLLBACK")
+    anyio.run(save, 2, 60)
+    assert anyio.run(store.lineages) == ["order-1", "order-2"]
+    anyio.run(store.aclose)
+
+
+async def _give_up(store: SqlCheckpoints) -> None:
+    with anyio.move_on_after(0.05):
+        await store.pin("order-1", "", 0)
 
 
 async def test_damaged_rows_are_a_typed_error(tmp_path: Path) -> None:

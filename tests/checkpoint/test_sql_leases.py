@@ -151,6 +151,40 @@ async def test_a_taken_over_lease_writes_nothing(url: str) -> None:
             await one.acquire("order-1", "run-3")
 
 
+async def test_an_owner_that_cannot_be_told_does_not_stop_the_heartbeat(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A signal handler that raises is logged; other leases are kept alive and told."""
+
+    def broken(signal: str) -> None:
+        raise ValueError("no ears")
+
+    async with SqlCheckpoints(url, lease_ttl=0.6) as one, SqlCheckpoints(url) as two:
+        heard: list[str] = []
+        await one.acquire("order-1", "run-1", on_signal=broken)
+        await one.acquire("order-2", "run-1", on_signal=heard.append)
+        for name in ("order-1", "order-2"):
+            assert await two.request_cancel(name)
+        await anyio.sleep(1.5)
+        assert heard == ["cancel"]
+        assert "the owner of lineage 'order-1' could not be told 'cancel'" in caplog.text
+        for name in ("order-1", "order-2"):
+            with pytest.raises(LineageBusy):
+                await two.acquire(name, "run-2")
+
+
+@pytest.mark.parametrize("count", [1, 230])
+async def test_one_heartbeat_keeps_many_leases(url: str, count: int) -> None:
+    """All leases of a store are renewed together, however many there are."""
+    async with SqlCheckpoints(url, lease_ttl=1.5) as one, SqlCheckpoints(url) as two:
+        await one.acquire("first", "run-1")
+        for place in range(count - 1):
+            await one.acquire(f"order-{place}", "run-1")
+        await anyio.sleep(2.0)
+        with pytest.raises(LineageBusy):
+            await two.acquire("first", "run-2")
+
+
 async def test_tokens_grow_over_a_deletion(url: str) -> None:
     """A lineage that is deleted and begun again doesn't hand out a token that an old run may still hold."""
     async with SqlCheckpoints(url) as one, SqlCheckpoints(url) as two:

@@ -8,7 +8,6 @@ import pytest
 from sql_help import postgres_schema
 
 from graphagent.checkpoint.memory import MemoryCheckpoints
-from graphagent.checkpoint.sql.options import PoolOptions
 from graphagent.checkpoint.sql_store import SqlCheckpoints
 from graphagent.testing.store_suite import checkpoint_store_suite
 
@@ -35,9 +34,9 @@ def sqlite(sync: str, backend: str = "asyncio") -> type:
     return pytest.mark.usefixtures("sqlite_file")(suite)
 
 
-def postgres(pool: PoolOptions) -> type:
+def postgres() -> type:
     """The suite for PostgreSQL."""
-    suite = checkpoint_store_suite(lambda: SqlCheckpoints(PLACE["postgres"], pool=pool))
+    suite = checkpoint_store_suite(lambda: SqlCheckpoints(PLACE["postgres"]))
     return pytest.mark.postgres(pytest.mark.usefixtures("postgres_tables")(suite))
 
 
@@ -47,5 +46,4 @@ TestSqliteNormal = sqlite("normal")
 TestSqliteFull = sqlite("full")
 TestSqliteGroup = sqlite("group")
 TestSqliteGroupOnTrio = sqlite("group", backend="trio")
-TestPostgres = postgres(PoolOptions())
-TestPostgresWithoutPreparedStatements = postgres(PoolOptions(pooler=True, max_size=1))
+TestPostgres = postgres()

@@ -19,17 +19,21 @@ Region = tuple[str, str]
 
 @dataclass
 class Builder:
-    """Collects the words of a graph; `kinds` says how a node leaves: by its edges, a route, Sends or as a loop."""
+    """Collects the parts of a graph; `kinds` says how a node leaves: by its edges, a route, Sends or as a loop."""
 
     rng: random.Random
     nodes: list[str] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
+    edges: list[tuple[str, str]] = field(default_factory=list)
+    joins: list[tuple[list[str], str, str]] = field(default_factory=list)
     kinds: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
 
     def text(self, region: Region) -> str:
         """The whole as text, the exit leading to END."""
         first, last = region
-        return f"{' '.join(self.nodes)}: ^{first} {last}>END none?END {' '.join(self.words)}"
+        words = [f"^{first}", f"{last}>END", "none?END", *(f"{source}>{target}" for source, target in self.edges)]
+        words += [f"{','.join(sources)}={mode}>{target}" for sources, mode, target in self.joins]
+        words += [f"{node}?{','.join(targets)}" for node, (_, targets) in self.kinds.items()]
+        return f"{' '.join(self.nodes)}: {' '.join(words)}"
 
     def region(self, depth: int) -> Region:
         """A random region."""
@@ -37,7 +41,7 @@ class Builder:
             return self.node()
         made: list[Region] = [getattr(self, self.rng.choice(SHAPES))(depth - 1) for _ in range(self.rng.choice((1, 2)))]
         for (_, before), (after, _) in itertools.pairwise(made):
-            self.words.append(f"{before}>{after}")
+            self.edges.append((before, after))
         return made[0][0], made[-1][1]
 
     def node(self, _: int = 0) -> Region:
@@ -51,12 +55,12 @@ class Builder:
         return fork, [self.region(self.rng.randint(0, depth)) for _ in range(self.rng.choice((2, 3)))], join
 
     def _join(self, branches: list[Region], mode: str, join: str) -> None:
-        self.words.append(f"{','.join(exit for _, exit in branches)}={mode}>{join}")
+        self.joins.append(([exit for _, exit in branches], mode, join))
 
     def parallel(self, depth: int) -> Region:
         """All branches run."""
         fork, branches, join = self._fork(depth)
-        self.words += [f"{fork}>{entry}" for entry, _ in branches]
+        self.edges += [(fork, entry) for entry, _ in branches]
         self._join(branches, self.rng.choice(("all", "active", str(len(branches)))), join)
         return fork, join
 
@@ -71,7 +75,7 @@ class Builder:
         """One branch runs; plain edges lead on."""
         fork, branches, join = self._fork(depth)
         self._leaves(fork, "one", [entry for entry, _ in branches])
-        self.words += [f"{exit}>{join}" for _, exit in branches]
+        self.edges += [(exit, join) for _, exit in branches]
         return fork, join
 
     def fan(self, depth: int) -> Region:
@@ -79,20 +83,19 @@ class Builder:
         fork, after = self.node()[0], self.node()[0]
         workers = [self.node()[0] for _ in range(self.rng.choice((1, 2)))]
         self._leaves(fork, "fan", workers)
-        self.words += [f"{worker}>{after}" for worker in workers]
+        self.edges += [(worker, after) for worker in workers]
         return fork, after
 
     def loop(self, depth: int) -> Region:
         """The body runs twice before it is left."""
         entry, exit = self.region(depth)
         again, after = self.node()[0], self.node()[0]
-        self.words.append(f"{exit}>{again}")
+        self.edges.append((exit, again))
         self._leaves(again, "loop", [entry, after])
         return entry, after
 
     def _leaves(self, node: str, kind: str, targets: list[str]) -> None:
         self.kinds[node] = (kind, targets)
-        self.words.append(f"{node}?{','.join(targets)}")
 
 
 SHAPES = ("node", "parallel", "parallel", "some", "one", "fan", "loop")

@@ -19,8 +19,8 @@ _CHUNK = 200  # leases in one statement
 class Runner(Protocol):
     """A connection of the thread's own."""
 
-    def run(self, operation: Operation[Any]) -> Any:
-        """Run an operation in one transaction."""
+    def run(self, operation: Operation[Any], *, writes: bool) -> Any:
+        """Run an operation in one transaction; `writes` is False if it only reads."""
         ...
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class Heartbeat:
         if self._runner is None:
             assert self._connect is not None
             self._runner = self._connect()
-        found = self._runner.run(renew(held, self._ttl, self._dialect) if due else look(held))
+        found = self._runner.run(renew(held, self._ttl, self._dialect) if due else look(held), writes=due)
         for lease in held:
             if lease not in found:
                 self._signal(lease, "lost")

@@ -137,7 +137,7 @@ class PostgresThread:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
-    def run(self, operation: Operation[T]) -> T:
+    def run(self, operation: Operation[T], *, writes: bool) -> T:
         """Run an operation in one transaction. Raises psycopg.Error."""
         rows: Any = None
         with self._connection.transaction():

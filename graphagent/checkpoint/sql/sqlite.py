@@ -20,7 +20,7 @@ from graphagent.checkpoint.sql.writer import Reply, WriterThread
 from graphagent.errors import CheckpointError, LoadError, SaveError
 
 T = TypeVar("T")
-
+_OLDEST = (3, 35)  # the first SQLite with RETURNING
 
 DIALECT = Dialect(now="(julianday('now') - 2440587.5) * 86400.0", greatest="max", share="", exclusive="")
 
@@ -30,7 +30,7 @@ class SqliteDriver:
 
     `normal` commits on the thread of the caller, tens of microseconds each, and survives a killed process; `full` and
     `group` commit on one writer thread and survive a loss of power; `group` commits all that is waiting at once.
-    `busy_timeout` is how many seconds to wait for other processes that write.
+    `busy_timeout` is how many seconds to wait for other processes that write; with `normal` the event loop waits too.
     """
 
     dialect = DIALECT
@@ -54,6 +54,11 @@ class SqliteDriver:
             self._opened()
 
     def _connect(self) -> sqlite3.Connection:
+        if sqlite3.sqlite_version_info < _OLDEST:
+            raise CheckpointError(
+                f"this Python comes with SQLite {sqlite3.sqlite_version}, checkpoints need {_OLDEST[0]}.{_OLDEST[1]} "
+                "or newer; use a newer build of Python"
+            )
         connection = sqlite3.connect(
             self.path or ":memory:",
             timeout=self._busy_timeout,
@@ -191,9 +196,9 @@ class SqliteThread:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def run(self, operation: Operation[T]) -> T:
+    def run(self, operation: Operation[T], *, writes: bool) -> T:
         """Run an operation in one transaction. Raises sqlite3.Error."""
-        return transact(self._connection, operation, "BEGIN IMMEDIATE")
+        return transact(self._connection, operation, "BEGIN IMMEDIATE" if writes else "BEGIN")
 
     def close(self) -> None:
         """Close the connection."""

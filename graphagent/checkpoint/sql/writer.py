@@ -13,7 +13,6 @@ from anyio.lowlevel import current_token
 from graphagent.errors import CheckpointError
 
 T = TypeVar("T")
-Job = Callable[[], Any]
 
 
 class Reply(Generic[T]):
@@ -67,20 +66,15 @@ class WriterThread:
         return await reply.get()
 
     def _run(self) -> None:
-        while True:
-            first = self._queue.get()
-            if first is None:
-                return
-            pieces, last = [first], False
+        while (first := self._queue.get()) is not None:
+            pieces = [first]
             while self._group and not self._queue.empty():
-                more = self._queue.get()
-                if more is None:
-                    last = True
+                piece = self._queue.get()
+                if piece is None:
+                    self._queue.put(None)
                     break
-                pieces.append(more)
+                pieces.append(piece)
             self._work(pieces)
-            if last:
-                return
 
     async def close(self) -> None:
         """Finish what was submitted, then end the thread."""
