@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,20 @@ from graphagent import MemoryCheckpoints, SqlCheckpoints
 from graphagent.ids import fresh_id
 
 OpenStore = Callable[[], Any]
+BROUGHT = ("PostgreSQL", "pgbouncer", "tmux", "strace", "CA bundle", "numpy")
+"""What `.ci/run` brings: with GRAPHAGENT_TEST_NO_SKIP a test that was skipped for want of it fails the run."""
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a CI run in which something was skipped that CI brings."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not os.environ.get("GRAPHAGENT_TEST_NO_SKIP"):
+        return
+    reasons = [str(report.longrepr) for report in reporter.stats.get("skipped", ())]
+    missing = sorted({reason for reason in reasons if any(name in reason for name in BROUGHT)})
+    if missing:
+        reporter.write_line("skipped although CI brings it:\n" + "\n".join(missing), red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture

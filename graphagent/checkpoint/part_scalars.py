@@ -132,7 +132,7 @@ def secret_part(cls: type[SecretStr] | type[SecretBytes], cipher: Cipher | None)
     """Secrets as cipher text; without a cipher nothing of them is written."""
     if cipher is None:
         reason = f"a '{cls.__name__}' is only stored encrypted; give the store a cipher or mark the field 'Transient'"
-        return refusing_part(cls.__name__, reason, cls)
+        return refusing_part(cls.__name__, reason, cls, forms=frozenset({str}))
 
     def encode(value: Any, _room: int) -> Any:
         if type(value) is not cls:
@@ -157,10 +157,10 @@ def secret_part(cls: type[SecretStr] | type[SecretBytes], cipher: Cipher | None)
     return Part(cls.__name__, encode, decode, classes=frozenset({cls}), forms=frozenset({str}), open=True)
 
 
-def refusing_part(label: str, reason: str, *classes: type) -> Part:
+def refusing_part(label: str, reason: str, *classes: type, forms: frozenset[type] = NOTHING) -> Part:
     """A type that can't be stored: every value is refused when it is written, so a field may still be unset or None.
 
-    Without `classes` it is the reason for values of any class.
+    Without `classes` it is the reason for values of any class. `forms`: the stored data that it is the reason for too.
     """
 
     def encode(value: Any, _room: int) -> Any:
@@ -169,7 +169,7 @@ def refusing_part(label: str, reason: str, *classes: type) -> Part:
     def decode(plain: Any) -> Any:
         raise Refused(reason)
 
-    return Part(label, encode, decode, classes=frozenset(classes) or None, forms=NOTHING, open=True)
+    return Part(label, encode, decode, classes=frozenset(classes) or None, forms=forms, open=True)
 
 
 def _no_member(name: object, cls: type[Enum]) -> str:

@@ -6,7 +6,6 @@ import functools
 import hashlib
 import inspect
 import random
-import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,11 +15,12 @@ import anyio.from_thread
 from graphagent.checkpoint.plans import plan_for
 from graphagent.checkpoint.record import Question
 from graphagent.clock import Clock
-from graphagent.engine.effects import Claim, Ledger
+from graphagent.engine.effects import Claim, Ledger, return_type
 from graphagent.engine.hooks import settled
 from graphagent.engine.questions import (
     InterruptSignal,
     answer_schema,
+    asks_for_secret,
     checked_answer,
     plain_prompt,
     question_id,
@@ -202,6 +202,11 @@ class NodeContext:
                 prompt=plain_prompt(prompt),
                 schema=answer_schema(answer_type),
             )
+            if asks_for_secret(known.schema):
+                raise UsageError(
+                    f"interrupt '{key}' of node '{known.node}' asks for a secret, and answers are stored in clear; ask "
+                    f"for the name of an entry in a vault, or have the caller hand the secret over as context=..."
+                )
         self._asked.append(known)
         raise InterruptSignal(key)
 
@@ -261,7 +266,7 @@ class NodeContext:
         if self._ledger is None:
             self._ledger = Ledger(self._frame, self._frame.origin(self._position))
         key = self.idempotency_key(name)
-        return await self._ledger.claim(name, key, plan_for(_return_type(fn)), may_repeat=reconciles or idempotent)
+        return await self._ledger.claim(name, key, plan_for(return_type(fn)), may_repeat=reconciles or idempotent)
 
     async def commit(self, claim: Claim, result: Any) -> None:
         """Record the result of an effect."""
@@ -278,22 +283,6 @@ class NodeContext:
         self._random = None
         if self._ledger is not None:
             self._ledger.restart(first=attempt == 1)
-
-
-@functools.lru_cache(maxsize=512)
-def _hints(fn: Callable[..., Any]) -> Any:
-    try:
-        return typing.get_type_hints(fn).get("return", Any)
-    except Exception:
-        return Any
-
-
-def _return_type(fn: Callable[..., Any]) -> Any:
-    target = getattr(fn, "__func__", fn)
-    try:
-        return _hints(target)
-    except TypeError:  # not hashable
-        return Any
 
 
 class SyncContext:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+import typing
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -98,6 +103,26 @@ class Ledger:
             write = frame.store.commit_effect if row.committed else frame.store.claim_effect
             await write(await frame.tree.writer(), frame.namespace, row)
         (await self._load())[row.name, row.ordinal] = row
+
+
+def return_type(fn: Callable[..., Any]) -> Any:
+    """What `fn` says that it returns; Any if it doesn't say, or names a type that its module doesn't know."""
+    fn = getattr(fn, "__func__", fn)
+    declared = getattr(fn, "__annotations__", {}).get("return", Any)
+    try:
+        return declared if isinstance(declared, type) else _named(fn.__module__, declared)
+    except TypeError:  # not hashable
+        return Any
+
+
+@functools.lru_cache(maxsize=512)
+def _named(module: str, declared: Any) -> Any:
+    """Kept by annotation, not by function: a cache of functions would keep what they close over."""
+    names = vars(sys.modules[module]) if module in sys.modules else {}
+    try:
+        return typing.get_type_hints(SimpleNamespace(__annotations__={"return": declared}), names)["return"]
+    except Exception:
+        return Any
 
 
 def _kept(result: Any, claim: Claim) -> tuple[Any, EncodeError | None]:

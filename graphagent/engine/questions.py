@@ -62,6 +62,13 @@ def _schema(answer_type: Any) -> Any:
 _cached_schema = functools.lru_cache(maxsize=256)(_schema)
 
 
+def asks_for_secret(schema: Any) -> bool:
+    """True if what the JSON schema describes is, or has inside, a pydantic secret (those are `writeOnly`)."""
+    if isinstance(schema, Mapping):
+        return schema.get("writeOnly") is True or any(map(asks_for_secret, schema.values()))
+    return isinstance(schema, list) and any(map(asks_for_secret, schema))
+
+
 def plain_prompt(prompt: Any) -> Any:
     """A prompt as plain data: what it shows to a person is kept, whatever class it is."""
     return to_jsonable_python(prompt, fallback=str)

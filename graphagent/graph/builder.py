@@ -348,7 +348,7 @@ class StateGraph:
         errors = [problem for problem in problems if problem.severity == "error"]
         if errors:
             raise GraphDefinitionError(self.definition.name, errors)
-        return build(self.definition, self.schema, tuple(problems), strict=strict)
+        return build(self.definition.snapshot(), self.schema, tuple(problems), strict=strict)
 
     @classmethod
     def from_json(
@@ -356,11 +356,13 @@ class StateGraph:
     ) -> StateGraph:
         """A builder from the canonical JSON of a graph (a mapping or text) and its node and router functions.
 
-        Functions are found by node id, routers by `<node>:router`. `state` is the state class; without it one is
-        made from the document, with `Any` where a type isn't built in. Raises ValueError for a malformed document.
+        Functions are found by node id, routers by `<node>:router`, exception classes of error edges that aren't built
+        in by their name. `state` is the state class; without it one is made from the document, with `Any` where a
+        type isn't built in. Raises ValueError for a malformed document.
         """
         content = parse_document(doc)
-        builder = cls(state or state_class(content), name=content.get("name", "graph"))
+        interface = {"inputs": content.get("inputs"), "outputs": content.get("outputs")}
+        builder = cls(state or state_class(content), name=content.get("name", "graph"), **interface)
         fill_builder(builder, content, functions)
         return builder
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from graphagent.graph.policies import CachePolicy, RetryPolicy
@@ -135,3 +136,11 @@ class GraphDef:
     cache: Any = None
     cache_policy: CachePolicy | None = None
     problems: list[Problem] = field(default_factory=list)
+
+    def snapshot(self) -> GraphDef:
+        """A copy that doesn't follow the builder any more; nodes, functions and callbacks are shared."""
+        collected: dict[str, Any] = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            collected[item.name] = copy(value) if isinstance(value, list | dict) else value
+        return GraphDef(**collected)

@@ -189,8 +189,11 @@ def fill_builder(builder: StateGraph, content: Mapping[str, Any], functions: Map
     nodes = content["nodes"]
     for name in content.get("order", nodes):
         _fill_node(builder, name, nodes[name], content, functions)
+    maps = [route for route in content.get("routes", ()) if route["select"] == "map"]
+    made = {(route["targets"][0], route.get("collector", END)) for route in maps}  # by add_map_node
     for source, target in content.get("edges", ()):
-        builder.add_edge(source, target)
+        if (source, target) not in made:
+            builder.add_edge(source, target)
     for join in content.get("joins", ()):
         builder.add_join_edge(join["from"], join["to"], mode=join.get("mode", "all"), id=join.get("id"))
     for route in content.get("routes", ()):
@@ -202,6 +205,8 @@ def fill_builder(builder: StateGraph, content: Mapping[str, Any], functions: Map
             options |= {"same_as": route.get("same_as"), "with_edges": route.get("with_edges", False)}
         router = functions.get(f"{route['from']}:router")
         add(route["from"], router, route.get("labels") or route.get("targets"), **options)  # type: ignore[arg-type]
+    for source, target, names in content.get("errors", ()):
+        builder.add_error_edge(source, target, errors=[_error_class(name, source, functions) for name in names])
     builder.set_entry_point(*content["entry"])
     builder.interrupt_before_nodes(*content.get("interrupt_before", ()))
     builder.interrupt_after_nodes(*content.get("interrupt_after", ()))
@@ -210,6 +215,15 @@ def fill_builder(builder: StateGraph, content: Mapping[str, Any], functions: Map
     builder.limits(**content.get("limits", {}))
     if content.get("version"):
         builder.with_version(content["version"])
+
+
+def _error_class(name: str, source: str, functions: Mapping[str, Callable[..., Any]]) -> type[Exception]:
+    found: Any = functions.get(name, getattr(builtins, name, None))
+    if isinstance(found, type) and issubclass(found, Exception):
+        return found
+    raise ValueError(
+        f"the error edge of '{source}' names '{name}', which isn't built in; pass the class as functions['{name}']"
+    )
 
 
 def _fill_node(

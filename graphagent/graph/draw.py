@@ -44,7 +44,7 @@ def lines(graph: CompiledGraph) -> Iterator[Line]:
         for source in join.sources:
             yield Line(source, join.target, "join", "" if join.mode == "all" else str(join.mode))
     for edge in graph.error_edges:
-        yield Line(edge.source, edge.target, "error", ", ".join(kind.__name__ for kind in edge.errors))
+        yield Line(edge.source, edge.target, "error", ", ".join(sorted(kind.__name__ for kind in edge.errors)))
     yield from _jumps(graph)
 
 
@@ -80,7 +80,8 @@ def _static(graph: CompiledGraph, node: int) -> Iterator[Line]:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+    text = text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace("\n", "<br/>")
 
 
 def mermaid(graph: CompiledGraph) -> str:
@@ -106,7 +107,7 @@ def dot(graph: CompiledGraph) -> str:
     """Graphviz DOT text."""
 
     def quoted(text: str) -> str:
-        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
     shapes = {"interrupt": "hexagon", "map": "box3d", "subgraph": "component", "agent": "component"}
     styles = {"join": "bold", "jump": "dashed", "error": "dotted", "map": "dashed"}

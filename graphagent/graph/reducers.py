@@ -111,9 +111,9 @@ class _Merge(Reducer[Any]):
 
 
 def same(a: Any, b: Any) -> bool:
-    """True for one object, and for equal ones; what can't be compared differs."""
+    """True for one object, and for equal ones of one type (0 is not False); what can't be compared differs."""
     try:
-        return a is b or bool(a == b)
+        return a is b or (type(a) is type(b) and bool(a == b))
     except Exception:
         return False
 

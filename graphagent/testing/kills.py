@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,8 @@ from graphagent.testing.report import Report, Run, Trial, judge
 from graphagent.testing.store_proxy import Call, StoreProxy
 
 T = TypeVar("T")
+KILLED = "killed"
+"""What a trace says where a process was killed."""
 
 
 class KillPoints:
@@ -50,6 +53,7 @@ class KillPoints:
     def __init__(self, at: int = 0, *, after: float = 0.0, trace: str | None = None) -> None:
         self.at = at
         self.count = 0
+        self.began = time.monotonic()
         self._trace = None if trace is None else os.open(trace, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         if after > 0:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -106,9 +110,13 @@ def one_life(
         async with SqlCheckpoints(job["url"]) as store:
             executor = make_executor(KillingStore(store, points))
             result = await finish(executor, job["lineage"], input, answers or {})
-        status = "unknown" if unknown_effects(result.error) else result.status
-        state = {name: repr(value) for name, value in values_of(result.state).items()}
-        return {"status": status, "reason": f"{result.status}: {result.reason}", "state": state, "points": points.count}
+        return {
+            "status": "unknown" if unknown_effects(result.error) else result.status,
+            "reason": f"{result.status}: {result.reason}",
+            "state": {name: repr(value) for name, value in values_of(result.state).items()},
+            "points": points.count,
+            "seconds": time.monotonic() - points.began,
+        }
 
     return anyio.run(live)
 
@@ -175,10 +183,11 @@ class Campaign:
         trace = first.trace
         last = first
         if first.ended.code < 0:
+            trace = (*trace, KILLED)
             if second:
                 other = self.life(lineage, second)
                 fault += f", then at point {second} ({other.trace[-1] if other.trace else 'nothing'})"
-                trace = (*trace, *other.trace)
+                trace = (*trace, *other.trace, KILLED)
             last = self.life(lineage)
         return judge(fault, self.run_of(last, self.effects(lineage)), expected, trace)
 

@@ -111,6 +111,7 @@ async def test_c081_a_cancelled_tool_call_gets_a_result(store: Any, engine: Any,
 # -- C083: nothing leaks -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("engine", ["superstep", "eager"])
 async def test_c083_two_hundred_cancelled_runs(store: Any, engine: Any) -> None:
     """200 streams left after their first piece give back every connection of a pool of ten; run 201 works.
 

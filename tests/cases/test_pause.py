@@ -1,6 +1,6 @@
 """Public fault reports about pauses (kind `pause`): answers that come one by one, loops that ask, odd resumes.
 
-Every resume happens in a store that was opened anew and with a graph that was compiled anew.
+Every resume happens in a store that was opened anew, by an executor of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +24,12 @@ class Log(BaseModel):
     log: Annotated[list[str], append] = []
     text: str = ""
     reply: Any = None
+
+
+@pytest.fixture(params=["superstep", "eager"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """The name of each engine; the way without debug mode is the same as far as this file goes."""
+    return str(request.param)
 
 
 @pytest.fixture

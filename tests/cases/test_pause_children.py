@@ -1,7 +1,7 @@
 """Public fault reports about pauses inside child graphs and fan-outs (kind `pause`), at any depth, several at once.
 
 A sub-agent is a child graph, its tool a node with `ctx.step` and `ctx.interrupt`. Every resume happens in a store that
-was opened anew and with graphs that were compiled anew.
+was opened anew, by an executor of its own.
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ class Log(BaseModel):
 
 class Notes(Log):
     notes: Annotated[dict[str, list[str]], merge] = {}
+
+
+@pytest.fixture(params=["superstep", "eager"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """The name of each engine; the way without debug mode is the same as far as this file goes."""
+    return str(request.param)
 
 
 @pytest.fixture
@@ -210,8 +216,8 @@ def fan_out(external: list[str], kind: str) -> StateGraph:
 
 
 @pytest.mark.parametrize("kind", ["node", "child"])
-@pytest.mark.parametrize("order", list(itertools.permutations("abc")), ids="".join)
-async def test_c045_workers_of_a_fan_out_are_answered_in_any_order(lives: Any, kind: str, order: Any) -> None:
+@pytest.mark.parametrize("order", ["abc", "cab", "bca"])
+async def test_c045_workers_of_a_fan_out_are_answered_in_any_order(lives: Any, kind: str, order: str) -> None:
     """Three members of one fan-out ask under one key: by key is ambiguous, by id each takes its own, and the result is
     in fan-out order with one arrival behind the group."""
     one = lives(lambda: fan_out(one.external, kind))
@@ -262,7 +268,7 @@ def deep(external: list[str]) -> StateGraph:
     return level("")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 async def test_c052_questions_of_a_tree_of_children_are_answered_in_any_order(lives: Any, seed: int) -> None:
     """Eight leaves three levels down ask twelve questions; random batches of answers, each in a re-opened store, end
     the run with every answer where it belongs and every effect done once."""
@@ -355,7 +361,7 @@ async def test_c024_an_edit_beside_a_waiting_child_is_not_undone_by_it(lives: An
     one = lives(lambda: wrapped(chain(StateGraph(Log).add_node("ask", asks(one.external, "q")), "ask"), depth))
     assert keys(await one.run()) == ["q"]
     async with one.open_store() as store:
-        executor = Executor(one.graph().compile(), store, one.engine)
+        executor = Executor(one.compiled, store, one.engine)
         await executor.edit(one.lineage, None, {"reply": "edited", "log": ["edited"]})
         assert [item.key for item in await executor.interrupts(one.lineage)] == ["q"]
     state = (await one.resume({"q": "a"})).unwrap()

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from conftest import COMMAND, Call, environment, graph
 
+from runner.cli.options import RunOptions
+from runner.cli.run import resume_command
+
 DB = ("--db", "runs.db")
 
 
@@ -233,3 +236,17 @@ def test_a_second_signal_ends_a_deaf_node(call: Call) -> None:
     assert running.returncode == 5
     assert time.monotonic() - began < 10
     assert call("history", "d", *DB, "--json").data["checkpoints"][0]["source"] == "input"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:secret@db.example/x", "'<the same as before>'"),
+        ("postgresql://me@db.example/x", "postgresql://me@db.example/x"),
+    ],
+)
+def test_a_password_is_not_repeated(url: str, shown: str) -> None:
+    """The resume command names the store again, unless a password is in its url."""
+    options = RunOptions(target="a:b", db=url)
+
+    assert resume_command(("l", "a:b"), options, ()) == f"graphagent resume l a:b --db {shown}"

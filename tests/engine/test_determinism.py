@@ -11,8 +11,20 @@ import pytest
 from pydantic import BaseModel
 from support.databases import postgres_schema
 
-from graphagent import END, Executor, MemoryCheckpoints, NodeContext, RunEvent, Send, SqlCheckpoints, StateGraph
-from graphagent import add, append, merge, union
+from graphagent import (
+    END,
+    Executor,
+    MemoryCheckpoints,
+    NodeContext,
+    RunEvent,
+    Send,
+    SqlCheckpoints,
+    StateGraph,
+    add,
+    append,
+    merge,
+    union,
+)
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.ids import fresh_id
 from graphagent.testing.compare import LINEAGE, content, differences
@@ -21,7 +33,7 @@ pytestmark = pytest.mark.anyio
 BRANCHES = 50
 LONGEST = 0.003  # seconds that a branch sleeps at most
 MODES = ("updates", "tasks", "checkpoints", "debug")
-RUNS = {"memory": 200, "sqlite": 200, "postgres": 60}
+RUNS = {"memory": 40, "sqlite": 200, "postgres": 40}
 
 
 class Gathered(BaseModel):
@@ -34,14 +46,14 @@ class Gathered(BaseModel):
 
 
 def graph() -> CompiledGraph:
-    """25 plain branches and 25 Sends side by side, every fifth with an effect, and a join of all."""
+    """25 plain branches and 25 Sends side by side, every tenth with an effect, and a join of all."""
     plain = [f"branch{i}" for i in range(BRANCHES // 2)]
 
     def branch(name: str, at: int) -> Any:
         async def node(state: Gathered, ctx: NodeContext) -> dict[str, Any]:
             number = at or state.item
             await anyio.sleep(random.random() * LONGEST)
-            if number % 5 == 0:
+            if number % 10 == 0:
                 await ctx.step("look", lambda: number)
                 await anyio.sleep(random.random() * LONGEST)
             drawn = ctx.random.random()  # differs by activation, not by run

@@ -141,7 +141,7 @@ async def test_e44_a_second_identical_run_is_served(store: Any, engine: Any, lin
 
 
 async def test_e44_what_parts_cached_results(store: Any, engine: Any, lineage: str) -> None:
-    """Another version has its own results; `fields` ignores other fields; `clear` and a past `ttl` make it run again."""
+    """Another version has its own results; `fields` ignores the others; `clear` and a past `ttl` make it run again."""
     calls: list[str] = []
     cache = MemoryCache()
 
@@ -153,7 +153,8 @@ async def test_e44_what_parts_cached_results(store: Any, engine: Any, lineage: s
 
     by_item = CachePolicy(fields=("item",))
     assert [await run("1", "x", policy=by_item), await run("2", "x", 7, policy=by_item)] == [1, 0]
-    assert [await run("3", "x", version="2", policy=by_item), await run("4", "x", version="2", policy=by_item)] == [1, 0]
+    second = {"version": "2", "policy": by_item}
+    assert [await run("3", "x", **second), await run("4", "x", **second)] == [1, 0]
     cache.clear()
     assert await run("5", "x", policy=by_item) == 1
     for ttl, second in ((60, 0), (1e-9, 1), (0, 0), (-1, 0)):

@@ -33,8 +33,9 @@ async def test_e02_a_route_starts_one_branch_only(store: Any, engine: Any, linea
 
     graph = flow("START -> a", "short, long -> END").add_conditional_edges("a", by_size).compile()
     executor = Executor(graph, store, engine)
-    async with executor.stream({"item": "x" * len(size) * 2 if size == "long" else ""}, lineage=lineage,
-                               modes=["tasks"]) as events:
+    async with executor.stream(
+        {"item": "x" * len(size) * 2 if size == "long" else ""}, lineage=lineage, modes=["tasks"]
+    ) as events:
         nodes = {event.node async for event in events}
     assert nodes == {"a", size}
     assert events.result is not None
@@ -135,7 +136,11 @@ async def test_e09_a_router_that_raises(store: Any, engine: Any, lineage: str) -
 
 async def test_e10_a_router_that_names_no_node(store: Any, engine: Any, lineage: str) -> None:
     """The run fails naming node, label and the known labels; the graph is what it was."""
-    graph = flow("START -> a", "build, test -> END").add_conditional_edges("a", chooses("biuld"), ["build", "test"]).compile()
+    graph = (
+        flow("START -> a", "build, test -> END")
+        .add_conditional_edges("a", chooses("biuld"), ["build", "test"])
+        .compile()
+    )
     before = graph.to_json()
     result = await Executor(graph, store, engine).run(lineage=lineage)
     assert result.status == "failed"

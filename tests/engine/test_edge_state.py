@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
-from support.graphs import flow, says
+from support.graphs import Trail, flow, says
 
 from graphagent import (
     Executor,
@@ -292,9 +292,11 @@ async def test_e31_a_restored_state_has_its_types(
         seen.append(state)
 
     def graph() -> Any:
-        return flow("START -> make -> look -> END", state=Rich, make=make, look=look).interrupt_before_nodes(
-            "look"
-        ).compile()
+        return (
+            flow("START -> make -> look -> END", state=Rich, make=make, look=look)
+            .interrupt_before_nodes("look")
+            .compile()
+        )
 
     async with open_store() as store:
         assert (await Executor(graph(), store, engine).run(lineage=lineage)).status == "interrupted"
@@ -381,3 +383,22 @@ async def test_e26_constraints_of_a_field_hold(store: Any, engine: Any, lineage:
     result = await Executor(returning({"n": -1}, state=Bounded).compile(), store, engine).run(lineage=lineage)
     assert isinstance(result.error, InvalidUpdate)
     assert "greater than or equal to 0" in result.reason
+
+
+async def test_e31_a_field_that_came_later_has_its_default(store: Any, engine: Any, lineage: str) -> None:
+    """A run that was stored before a field was declared resumes with that field's default."""
+
+    class Later(Trail):
+        """Trail with one more field."""
+
+        added: Annotated[dict[str, int], merge] = {"start": 1}
+
+    async def look(state: Any) -> dict[str, Any]:
+        return {"log": [str(state.added)]}
+
+    for state in (Trail, Later):
+        graph = flow("START -> a -> b -> END", state=state, b=look).interrupt_before_nodes("b").compile()
+        executor = Executor(graph, store, engine)
+        if state is Trail:
+            assert (await executor.run(lineage=lineage)).status == "interrupted"
+    assert (await executor.resume(lineage)).unwrap().log == ["a", "{'start': 1}"]

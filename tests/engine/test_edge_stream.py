@@ -79,9 +79,7 @@ async def test_e91_an_unknown_mode_is_refused(store: Any, lineage: str) -> None:
     assert await executor.history(lineage) == []
 
 
-@pytest.mark.parametrize(
-    ("given", "told"), [(1.5, 1.0), (-0.05, 0.0), (0.25, 0.25), (150, 1.0), (float("inf"), 1.0)]
-)
+@pytest.mark.parametrize(("given", "told"), [(1.5, 1.0), (-0.05, 0.0), (0.25, 0.25), (150, 1.0), (float("inf"), 1.0)])
 async def test_e92_progress_is_clamped(store: Any, engine: Any, lineage: str, given: float, told: float) -> None:
     """A fraction above 1 is told as 1, below 0 as 0."""
 
@@ -174,9 +172,7 @@ async def test_e94_a_barrier_that_fails(store: Any, engine: Any, lineage: str) -
 
     builder = flow("START -> a -> END").add_node("handler", says("handler")).add_error_edge("a", "handler")
     builder.set_finish_point("handler")
-    executor = Executor(
-        builder.compile(), store, engine, callbacks=[NodeCallbacks(on_activation_end=persist)]
-    )
+    executor = Executor(builder.compile(), store, engine, callbacks=[NodeCallbacks(on_activation_end=persist)])
     result = await executor.run(lineage=lineage)
     assert isinstance(result.error, NodeError)
     assert "node 'a' failed: OSError: events could not be written" in result.reason

@@ -254,12 +254,27 @@ def test_json_types_are_never_executed(text: str, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
-    ("doc", "words"), [("[]", "object, not a list"), ("{}", "no 'entry' and no 'nodes'"), ('{"nodes": {}}', "no 'entry'")]
+    ("doc", "words"),
+    [("[]", "object, not a list"), ("{}", "no 'entry' and no 'nodes'"), ('{"nodes": {}}', "no 'entry'")],
 )
 def test_json_that_is_no_graph(doc: str, words: str) -> None:
     """A document that can't be one is refused with what is missing."""
     with pytest.raises(ValueError, match=words):
         StateGraph.from_json(doc, {})
+
+
+class HouseRule(Exception):
+    """An error of the user's own."""
+
+
+def test_json_error_edges() -> None:
+    """Classes that are built in are found by name; others must be passed, and the error says how."""
+    doc = flow("START -> a, b -> END").add_error_edge("a", "b", errors=(HouseRule, OSError)).compile().to_json()
+    functions = {"a": says("a"), "b": says("b")}
+    with pytest.raises(ValueError, match=r"edge of 'a' names 'HouseRule'.*functions\['HouseRule'\]"):
+        StateGraph.from_json(doc, functions)
+    again = StateGraph.from_json(doc, {**functions, "HouseRule": HouseRule}).compile()
+    assert set(again.error_edges[0].errors) == {HouseRule, OSError}
 
 
 def test_json_without_a_function() -> None:
@@ -288,7 +303,7 @@ DRAWN = {
     ("sub", "ask", "join", "any"),
     ("ask", "meet", "edge", ""),
     ("sub", END, "edge", ""),
-    ("big", "fixer", "error", "ValueError, KeyError"),
+    ("big", "fixer", "error", "KeyError, ValueError"),
 }
 
 

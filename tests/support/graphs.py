@@ -35,7 +35,9 @@ def flow(*chains: str, state: type = Trail, **functions: Callable[..., Any]) -> 
     end; a node without a function of its own writes its name to the log.
     """
     ends = {"START": START, "END": END}
-    rows = [[[ends.get(name.strip(), name.strip()) for name in part.split(",")] for part in c.split("->")] for c in chains]
+    rows = [
+        [[ends.get(name.strip(), name.strip()) for name in part.split(",")] for part in c.split("->")] for c in chains
+    ]
     named = [name for row in rows for part in row for name in part if name not in (START, END)]
     builder = StateGraph(state)
     for name in dict.fromkeys([*named, *functions]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,8 @@ from graphagent import END, Executor, NodeContext, Send, StateGraph, add, append
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.testing.kills import KillPoints
 
+_NUMBERS = re.compile(r"@\d+\.\d+|#\d+")
+"""Row and step numbers in the name of an activation: a run that was resumed has more rows."""
 GUARDS = ("idem", "reco", "bare")
 ANSWERS = {"approve": "yes", "note": ["noted"]}
 
@@ -79,7 +82,7 @@ def _effect(ctx: Any, name: str, guard: str) -> tuple[tuple[Any, ...], dict[str,
     world = PLACE.world
     assert world is not None
     key = ctx.idempotency_key(f"{guard}-{name}")
-    label = f"{guard}-{name} {ctx.namespace}|{ctx.activation.id}"
+    label = f"{guard}-{name} {_NUMBERS.sub('', f'{ctx.namespace}|{ctx.activation.id}')}"
     options: dict[str, Any] = {"idempotent": guard == "idem"}
     if guard == "reco":
         options["reconcile"] = lambda: world.reconcile(guard, key, label)

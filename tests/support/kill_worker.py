@@ -5,10 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from support.kill_graphs import ANSWERS, PLACE, World, graph_named, make_executor
-
 from graphagent.testing.forks import Job, Meet
 from graphagent.testing.kills import KillPoints, one_life
+from support.kill_graphs import ANSWERS, PLACE, World, graph_named, make_executor
 
 GRAPHS = ("demo", *map(str, range(10)))
 

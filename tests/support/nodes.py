@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.graphs import Trail, says
-
 from graphagent import Executor, RunEvent, RunResult, StateGraph
+from support.graphs import Trail, says
 
 
 class SteppedClock:

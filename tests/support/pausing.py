@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from graphagent import Executor, RunResult, StateGraph
+from graphagent.graph.compiled import CompiledGraph
 from graphagent.unset import UNSET
 
 
 @dataclass
 class Lives:
-    """One lineage that goes through several processes: each call opens the store, compiles the graph and runs.
+    """One lineage that goes through several processes: each call opens the store, makes an executor and runs.
 
-    `graph` is called anew for every life, as a new process would; `external` stands for the world outside, which
-    keeps what was done to it.
+    `graph` is called once, before the first life; `external` stands for the world outside, which keeps what was done
+    to it.
     """
 
     open_store: Callable[[], Any]
@@ -24,16 +26,21 @@ class Lives:
     lineage: str
     external: list[str] = field(default_factory=list)
 
+    @functools.cached_property
+    def compiled(self) -> CompiledGraph:
+        """The graph, compiled."""
+        return self.graph().compile()
+
     async def run(self, given: Any = None, **options: Any) -> RunResult:
         """The first run, or a new turn."""
         async with self.open_store() as store:
-            executor = Executor(self.graph().compile(), store, self.engine)
+            executor = Executor(self.compiled, store, self.engine)
             return await executor.run(given, lineage=self.lineage, **options)
 
     async def resume(self, answers: Mapping[str, Any] | None = None, *, answer: Any = UNSET) -> RunResult:
         """A resume in a new life."""
         async with self.open_store() as store:
-            executor = Executor(self.graph().compile(), store, self.engine)
+            executor = Executor(self.compiled, store, self.engine)
             return await executor.resume(self.lineage, answers, answer=answer)
 
     async def sources(self) -> list[str]:

@@ -23,15 +23,13 @@ class Trace(BaseModel):
 class Nodes:
     """What the nodes of a region do: note themselves, ask now and then, carry out an effect, choose by their visit."""
 
-    def __init__(self, builder: Builder, seed: int, asking: float) -> None:
-        self.kinds = builder.kinds
+    def __init__(self, seed: int, asking: float) -> None:
         self.seed = seed
         self.asking = asking
         self.effects: list[str] = []
 
-    def run(self, name: str) -> Any:
+    def run(self, name: str, kind: str, targets: list[str]) -> Any:
         """The function of a node."""
-        kind, targets = self.kinds.get(name, ("edges", []))
 
         async def node(state: Trace, ctx: NodeContext) -> Any:
             worker = ctx.activation.branch.endswith("]")  # workers side by side can't count their visits
@@ -50,9 +48,8 @@ class Nodes:
 
         return node
 
-    def router(self, name: str) -> Any:
+    def router(self, name: str, kind: str, targets: list[str]) -> Any:
         """The router of a node that has one."""
-        kind, targets = self.kinds[name]
 
         def route(state: Trace) -> Any:
             visit = state.visits[name]
@@ -69,11 +66,14 @@ def graph_with(builder: Builder, region: tuple[str, str], nodes: Nodes) -> Compi
     graph = StateGraph(Trace)
     for name in builder.nodes:
         kind, targets = builder.kinds.get(name, ("edges", []))
-        graph.add_node(name, nodes.run(name), destinations=targets if kind == "fan" else None)
+        if name in builder.children:
+            graph.add_subgraph_node(name, graph_with(*builder.children[name], nodes))
+            continue
+        graph.add_node(name, nodes.run(name, kind, targets), destinations=targets if kind == "fan" else None)
         if kind == "some":
-            graph.add_multi_conditional_edges(name, nodes.router(name), targets)
+            graph.add_multi_conditional_edges(name, nodes.router(name, kind, targets), targets)
         elif kind in ("one", "loop"):
-            graph.add_conditional_edges(name, nodes.router(name), targets)
+            graph.add_conditional_edges(name, nodes.router(name, kind, targets), targets)
     for source, mode, target in builder.joins:
         graph.add_join_edge(source, target, mode=int(mode) if mode.isdigit() else mode)  # type: ignore[arg-type]
     for source, target in builder.edges:

@@ -19,13 +19,19 @@ Region = tuple[str, str]
 
 @dataclass
 class Builder:
-    """Collects the parts of a graph; `kinds` says how a node leaves: by its edges, a route, Sends or as a loop."""
+    """Collects the parts of a graph; `kinds` says how a node leaves: by its edges, a route, Sends or as a loop.
+
+    With `nests` above 0 some nodes stand for graphs of their own, nested so deep; their parts are in `children`.
+    """
 
     rng: random.Random
+    nests: int = 0
+    prefix: str = "n"
     nodes: list[str] = field(default_factory=list)
     edges: list[tuple[str, str]] = field(default_factory=list)
     joins: list[tuple[list[str], str, str]] = field(default_factory=list)
     kinds: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+    children: dict[str, tuple[Builder, Region]] = field(default_factory=dict)
 
     def text(self, region: Region) -> str:
         """The whole as text, the exit leading to END."""
@@ -37,6 +43,8 @@ class Builder:
 
     def region(self, depth: int) -> Region:
         """A random region."""
+        if self.nests and self.rng.random() < 0.2:
+            return self.child(depth)
         if depth == 0:
             return self.node()
         made: list[Region] = [getattr(self, self.rng.choice(SHAPES))(depth - 1) for _ in range(self.rng.choice((1, 2)))]
@@ -46,8 +54,15 @@ class Builder:
 
     def node(self, _: int = 0) -> Region:
         """A lone node."""
-        name = f"n{len(self.nodes)}"
+        name = f"{self.prefix}{len(self.nodes)}"
         self.nodes.insert(self.rng.randint(0, len(self.nodes)), name)
+        return name, name
+
+    def child(self, depth: int) -> Region:
+        """A node that stands for a graph."""
+        name = self.node()[0]
+        inner = Builder(self.rng, self.nests - 1, f"{name}_")
+        self.children[name] = inner, inner.region(min(depth, 1))
         return name, name
 
     def _fork(self, depth: int) -> tuple[str, list[Region], str]:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from graphagent.checkpoint.fold import fold_lists, fold_values
+from graphagent.checkpoint.fold import fold_values
 from graphagent.checkpoint.plain_json import loads
 from graphagent.checkpoint.record import EffectRow, Header
 from graphagent.checkpoint.sql.operations import FRAME, Operation
 from graphagent.checkpoint.sql.plain import loads_each, merge_plain
-from graphagent.checkpoint.sql.rows import COLUMNS, decode_deltas, decode_lists, parent_of, row_id, seq_of, source_of
+from graphagent.checkpoint.sql.rows import (
+    COLUMNS,
+    decode_deltas,
+    fold_list_blobs,
+    parent_of,
+    row_id,
+    seq_of,
+    source_of,
+)
 
 _ROW = (
     f"SELECT r.id, {', '.join('r.' + name for name in COLUMNS)}, s.run_id, s.fingerprint "
@@ -91,7 +99,7 @@ def lists_at(frame: int, root: int, seq: int) -> Operation[dict[str, list[Any]]]
             (row_id(frame, 0), first),
         )
         if not start:
-            return fold_lists(decode_lists([blob for segment in reversed(segments) for blob in segment]))
+            return fold_list_blobs([blob for segment in reversed(segments) for blob in segment])
         first, last = row_id(frame, start[0][1]), start[0][0]
 
 
