@@ -32,7 +32,7 @@ class GraphAgentError(Exception):
 
 
 class GraphDefinitionError(GraphAgentError):
-    """A graph can't be compiled; `problems` holds all that is wrong, in the order of declaration."""
+    """A graph can't be compiled; `problems` holds all that is wrong, by rule and then in the order of declaration."""
 
     def __init__(self, graph: str, problems: Sequence[object]) -> None:
         self.graph = graph

@@ -30,9 +30,7 @@ def merge_mapping(old: Any, patch: Any) -> Any:
     return new
 
 
-def fold_values(
-    changes: Iterable[Change], merge: Callable[[Any, Any], Any] = merge_mapping
-) -> dict[str, Any]:
+def fold_values(changes: Iterable[Change], merge: Callable[[Any, Any], Any] = merge_mapping) -> dict[str, Any]:
     """The fields after all changes, the first of which must be complete (a snapshot)."""
     state: dict[str, Any] = {}
     for values, patches in changes:

@@ -92,9 +92,7 @@ class MemoryCheckpoints:
         self._holders: dict[str, _Holder] = {}
         self._token = 0
 
-    async def acquire(
-        self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None
-    ) -> Lease:
+    async def acquire(self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None) -> Lease:
         """Take the lineage for one run. Raises LineageBusy while another run holds it."""
         check_name("lineage", lineage)
         holder = self._holders.get(lineage)
@@ -292,24 +290,28 @@ class MemoryCheckpoints:
 
 
 def _facts(frame: _Frame) -> list[RowFacts]:
-    return [
-        RowFacts(
-            seq=row.seq,
-            parent=row.parent,
-            base=row.base,
-            snap=row.snap,
-            root=row.root,
-            pointer=row.pointer,
-            created_at=row.created_at,
-            size=0,
-            changes=bool(row.values or row.patches),
-            listed=bool(row.lists),
-            pinned=row.seq in frame.pinned,
-            asks=tuple(question.frame for question in row.questions if question.frame is not None),
-            origins=origins_of(row.marking),
-        )
-        for row in frame.between(0, frame.seqs[-1])
-    ] if frame.seqs else []
+    return (
+        [
+            RowFacts(
+                seq=row.seq,
+                parent=row.parent,
+                base=row.base,
+                snap=row.snap,
+                root=row.root,
+                pointer=row.pointer,
+                created_at=row.created_at,
+                size=0,
+                changes=bool(row.values or row.patches),
+                listed=bool(row.lists),
+                pinned=row.seq in frame.pinned,
+                asks=tuple(question.frame for question in row.questions if question.frame is not None),
+                origins=origins_of(row.marking),
+            )
+            for row in frame.between(0, frame.seqs[-1])
+        ]
+        if frame.seqs
+        else []
+    )
 
 
 def _close_gap(frame: _Frame, gap: Gap) -> None:

@@ -79,9 +79,7 @@ class SqlCheckpoints:
         """
         return await self._driver.migrate(dry_run)
 
-    async def acquire(
-        self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None
-    ) -> Lease:
+    async def acquire(self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None) -> Lease:
         """Take the lineage for one run. Raises LineageBusy while another live owner holds it."""
         check_name("lineage", lineage)
         claim = Claim(lineage, run_id, owner_text(), self._ttl, time.time())
@@ -244,9 +242,7 @@ class SqlCheckpoints:
             await anyio.lowlevel.checkpoint()
         return PruneReport(rows=rows, bytes=size, lineages=touched)
 
-    def _prune_maker(
-        self, lineage: str, policy: Retention, dry_run: bool
-    ) -> Callable[[], Operation[tuple[int, int]]]:
+    def _prune_maker(self, lineage: str, policy: Retention, dry_run: bool) -> Callable[[], Operation[tuple[int, int]]]:
         return lambda: prune_lineage(lineage, policy, dry_run, self._dialect)
 
     async def delete(self, lineage: str) -> int:
@@ -259,7 +255,7 @@ class SqlCheckpoints:
         """Give held leases back, close connections and end helper threads; harmless twice."""
         for lease in self._heartbeat.held():
             await self.release(lease)
-        self._heartbeat.close()
+        await self._heartbeat.close()
         await self._driver.aclose()
 
     async def __aenter__(self) -> SqlCheckpoints:

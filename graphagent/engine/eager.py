@@ -180,11 +180,15 @@ class _Eager:
         )
         frame.held, frame.kept = {}, set()
         frame.passed = frozenset(moved[p] for p in frame.passed if p != position)
+        if self.stop is not None:  # at a breakpoint before another node of this frontier
+            self.stop = self.stop._replace(
+                questions=tuple(replace(q, position=moved.get(q.position, q.position)) for q in self.stop.questions)
+            )
         self._note_writes(origin, outcome)
         if emitter is not None:
             step = Step((position,), (origin.node,))
             await emitter.step_ended(frame, step, result, {position: outcome}, places)
-        if breaks is not None:
+        if breaks is not None and (self.stop is None or self.stop.kind != "failed"):
             self.stop = breaks
 
     def _origins(self, position: int, result: Result) -> list[Origin]:

@@ -98,11 +98,13 @@ class Ledger:
         return self._known
 
     async def _write(self, row: EffectRow) -> None:
-        frame = self._frame
+        frame, known = self._frame, await self._load()
         if frame.store is not None:
             write = frame.store.commit_effect if row.committed else frame.store.claim_effect
-            await write(await frame.tree.writer(), frame.namespace, row)
-        (await self._load())[row.name, row.ordinal] = row
+            lease, self._known = await frame.tree.writer(), None  # if it fails, the store knows how far it got
+            await write(lease, frame.namespace, row)
+        known[row.name, row.ordinal] = row
+        self._known = known
 
 
 def return_type(fn: Callable[..., Any]) -> Any:

@@ -25,7 +25,7 @@ from graphagent.engine.persist import save_state, save_stop
 from graphagent.engine.questions import carried, take_answers
 from graphagent.engine.restore import load_frame, load_row, new_frame, start_turn
 from graphagent.engine.result import RunResult
-from graphagent.engine.run import Handle, drive_root, new_handle
+from graphagent.engine.run import Handle, drive_root, give_back, new_handle
 from graphagent.engine.setup import node_calls
 from graphagent.engine.state_codec import StateCodec
 from graphagent.engine.stream import Emitter, wanted_modes
@@ -349,19 +349,12 @@ class Executor(TimeTravel):
         try:
             yield handle
         except BaseException:
-            await self._release(tree)
+            await give_back(tree)
             raise
         finally:
             if self._running.get(tree.lineage) is handle:
                 del self._running[tree.lineage]
             handle.over()
-
-    async def _release(self, tree: Tree) -> None:
-        lease = tree.lease
-        if lease is not None and not tree.released:
-            tree.released = True
-            with anyio.CancelScope(shield=True):
-                await self._store.release(lease)
 
     async def _not_found(self, lineage: str, namespace: str, checkpoint: str | int | None) -> CheckpointNotFound:
         if checkpoint is None:

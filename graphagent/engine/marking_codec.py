@@ -58,10 +58,10 @@ def overlays_of(marking: Marking) -> Overlays:
 def decode_marking(graph: CompiledGraph, plain: Any, overlays: Mapping[int, Mapping[str, Any]]) -> Marking:
     """The marking in the indices of `graph`. Raises IncompatibleCheckpoint for nodes, joins or sources it lacks."""
     if isinstance(plain, str):
-        return graph.singles[_node(graph, plain)]
+        return graph.singles[node_named(graph, plain)]
     frontier = tuple(
         Activation(
-            _node(graph, name),
+            node_named(graph, name),
             _read_branch(graph, branch),
             overlays.get(i),
             group,
@@ -73,15 +73,13 @@ def decode_marking(graph: CompiledGraph, plain: Any, overlays: Mapping[int, Mapp
     )
     joins = list(graph.no_joins)
     for join, (arrived, fired) in plain.get("j", {}).items():
-        place = next((i for i, table in enumerate(graph.join_tables) if table.id == join), None)
-        if place is None:
-            raise _gone("join", join, [table.id for table in graph.join_tables])
+        place = _join_named(graph, join)
         joins[place] = _read_join(graph, place, arrived, fired)
     groups = tuple(
         Group(
             number,
             count,
-            tuple((_node(graph, n), ALL_EDGES if t is None else _node(graph, t)) for n, t in exits),
+            tuple((node_named(graph, n), ALL_EDGES if t is None else node_named(graph, t)) for n, t in exits),
             _read_branch(graph, branch),
             tuple(origins),
         )
@@ -112,7 +110,7 @@ def _branch(graph: CompiledGraph, branch: Branch) -> list[list[str]]:
 
 def _read_branch(graph: CompiledGraph, branch: list[list[str]]) -> Branch:
     # a splitter that is gone can't be come back to: any index that is no node will do
-    return tuple((name, graph.index.get(splitter, -1)) for name, splitter in branch)
+    return tuple((name, -1 if (node := _find(graph, splitter)) is None else node) for name, splitter in branch)
 
 
 def _arrival(graph: CompiledGraph, arrival: Arrival) -> list[Any]:
@@ -126,27 +124,47 @@ def _target(graph: CompiledGraph, target: int) -> str | None:
 
 def _read_join(graph: CompiledGraph, place: int, arrived: list[Any], fired: bool) -> JoinState:
     table = graph.join_tables[place]
-    slots = {graph.names[source]: slot for slot, source in enumerate(table.sources)}
+    slots = {source: slot for slot, source in enumerate(table.sources)}
     queues = []
     for name, queue in arrived:
-        if name not in slots:
-            raise _gone(f"source of join '{table.id}'", name, list(slots))
+        slot = slots.get(_find(graph, name))
+        if slot is None:
+            raise _gone(f"source of join '{table.id}'", name, [graph.names[source] for source in table.sources])
         arrivals = tuple(
             Arrival(_read_branch(graph, branch), tuple(origins), *error) for branch, origins, *error in queue
         )
-        queues.append((slots[name], arrivals))
+        queues.append((slot, arrivals))
     return JoinState(tuple(sorted(queues, key=lambda item: item[0])), fired)
 
 
-def _node(graph: CompiledGraph, name: str) -> int:
+def node_named(graph: CompiledGraph, name: str) -> int:
+    """The index of a stored node id, END included; one that a node had formerly counts. Raises IncompatibleCheckpoint."""
     if name == END:
         return END_INDEX
-    found = graph.index.get(name)
-    if found is None:
-        found = next((i for i, node in enumerate(graph.defs) if name in node.formerly), None)
+    found = _find(graph, name)
     if found is None:
         raise _gone("node", name, list(graph.names))
     return found
+
+
+def _find(graph: CompiledGraph, name: str) -> int | None:
+    found = graph.index.get(name)
+    if found is None:
+        found = next((i for i, node in enumerate(graph.defs) if name in node.formerly), None)
+    return found
+
+
+def _join_named(graph: CompiledGraph, name: str) -> int:
+    """The place of a join by its id; one whose id is its target's is found by what the target was called formerly."""
+    tables = graph.join_tables
+    for place, table in enumerate(tables):
+        if table.id == name:
+            return place
+    target = _find(graph, name)
+    for place, table in enumerate(tables):
+        if table.target == target and table.id == graph.name_of(table.target):
+            return place
+    raise _gone("join", name, [table.id for table in tables])
 
 
 def _gone(what: str, name: str, known: list[str]) -> IncompatibleCheckpoint:

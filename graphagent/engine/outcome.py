@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from graphagent.checkpoint.record import ActivationRow, Question
+from graphagent.engine.marking_codec import node_named
 from graphagent.errors import InvalidUpdate
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.results import Command, Send
@@ -172,9 +173,9 @@ def to_row(graph: CompiledGraph, position: int, node: int, outcome: Outcome) -> 
 
 
 def from_row(graph: CompiledGraph, row: ActivationRow) -> Outcome:
-    """The outcome that a kept row stands for."""
-    index = {**graph.index, graph.name_of(-1): -1}
-    sends = None if row.sends is None else tuple((index[name], overlay) for name, overlay in row.sends)
-    outcome = Outcome(row.update, None if row.goto is None else tuple(index[name] for name in row.goto), sends)
+    """The outcome that a kept row stands for. Raises IncompatibleCheckpoint if it leads to a node that is gone."""
+    sends = None if row.sends is None else tuple((node_named(graph, name), overlay) for name, overlay in row.sends)
+    goto = None if row.goto is None else tuple(node_named(graph, name) for name in row.goto)
+    outcome = Outcome(row.update, goto, sends)
     outcome.error = (row.note or {}).get("error")
     return outcome

@@ -8,7 +8,7 @@ from typing import Any
 from graphagent.checkpoint.record import Loaded
 from graphagent.checkpoint.store import CheckpointStore
 from graphagent.engine.frame import Frame, Origin, Setup, Tree
-from graphagent.engine.marking_codec import decode_marking
+from graphagent.engine.marking_codec import decode_marking, node_named
 from graphagent.engine.merge import Merged, merge_writes
 from graphagent.engine.outcome import from_row
 from graphagent.engine.questions import carried
@@ -128,7 +128,7 @@ async def _take_up_finished(frame: Frame) -> None:
         kept = await frame.store.activations(frame.lineage, frame.namespace, base, frame.setup.codec)
         for row in kept.values():
             place = places.get((base, row.position))
-            if place is not None and frame.graph.names[frame.marking.frontier[place].node] == row.node:
+            if place is not None and frame.marking.frontier[place].node == node_named(frame.graph, row.node):
                 frame.held[place] = from_row(frame.graph, row)
                 frame.kept.add(place)
 

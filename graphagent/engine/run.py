@@ -133,9 +133,20 @@ async def _leave(frame: Frame, stop: Stop | None) -> None:
     except GraphAgentError as error:
         tree.warnings.append(f"the last steps could not be written: {error}")
     finally:
-        if not tree.released:
-            tree.released = True
+        await give_back(tree)
+
+
+async def give_back(tree: Tree) -> None:
+    """Give the lineage back, once. If that fails the lease runs out by itself, so it is only a warning: the caller is
+    to hear how the run ended."""
+    if tree.lease is None or tree.store is None or tree.released:
+        return
+    tree.released = True
+    try:
+        with anyio.CancelScope(shield=True):
             await tree.store.release(tree.lease)
+    except CheckpointError as error:
+        tree.warnings.append(f"lineage '{tree.lineage}' could not be given back, its lease has to run out: {error}")
 
 
 def result_of(frame: Frame, stop: Stop) -> RunResult:

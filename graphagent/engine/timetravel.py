@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 from graphagent.checkpoint.record import Header, Loaded, PruneReport, Retention, Row
 from graphagent.checkpoint.store import CheckpointStore
 from graphagent.clock import Clock
@@ -21,6 +19,7 @@ from graphagent.engine.plan import natural_end
 from graphagent.engine.replay import ReplayReport, replayed
 from graphagent.engine.restore import load_frame, load_row
 from graphagent.engine.result import Interrupt, public
+from graphagent.engine.run import give_back
 from graphagent.errors import CheckpointNotFound, IncompatibleCheckpoint, UsageError
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.ids import parse_checkpoint_id
@@ -229,8 +228,7 @@ class TimeTravel:
         try:
             yield tree
         finally:
-            with anyio.CancelScope(shield=True):
-                await self._store.release(tree.lease)
+            await give_back(tree)
 
     def _seq_of(self, lineage: str, namespace: str, checkpoint: str | int | None) -> int | None:
         if checkpoint is None or isinstance(checkpoint, int):

@@ -83,14 +83,15 @@ class Marking(NamedTuple):
         return (
             tuple(sorted((a.node, number.get(a.group, 0)) for a in self.frontier)),
             tuple(None if join is None else join.key() for join in self.joins),
-            tuple(sorted((number[g.id], g.open, g.exits) for g in self.groups)),
+            tuple(sorted((number[g.id], g.open, tuple(sorted(g.exits))) for g in self.groups)),
             self.ended,
         )
 
 
 def _group_key(marking: Marking) -> Any:
     def key(group: Group) -> tuple[Any, ...]:
-        return (group.open, group.exits, tuple(sorted(a.node for a in marking.frontier if a.group == group.id)))
+        members = sorted(a.node for a in marking.frontier if a.group == group.id)
+        return (group.open, tuple(sorted(group.exits)), tuple(members))
 
     return key
 

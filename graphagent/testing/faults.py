@@ -24,7 +24,7 @@ from graphagent.checkpoint.memory import MemoryCheckpoints
 from graphagent.checkpoint.store import CheckpointStore, Lease
 from graphagent.engine.executor import Executor
 from graphagent.engine.result import RunResult
-from graphagent.errors import EffectUnknown, SaveError, UsageError, alternatives
+from graphagent.errors import LineageBusy, SaveError, UsageError, alternatives
 from graphagent.graph.view import values_of
 from graphagent.ids import fresh_id
 from graphagent.testing.lives import finish, unknown_effects
@@ -44,6 +44,10 @@ OpenStore = Callable[[], AbstractAsyncContextManager[CheckpointStore]]
 
 class Crash(BaseException):
     """Stands for the end of the process: no node, callback or `except Exception` may deal with it."""
+
+
+ENDS_A_LIFE = (Crash, SaveError, LineageBusy)
+"""What a process with a fault may end with; the lineage is busy where it could not be given back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +134,18 @@ async def every_write(
     kinds: Sequence[Kind] = ("crash_before", "crash_after"),
     effects: Callable[[], Sequence[str]] = list,
     open_store: OpenStore = MemoryCheckpoints,
+    same: Callable[[dict[str, Any]], Any] = dict,
 ) -> Report:
     """Run a graph once, then once for each of its writes and each kind of fault; resume, and compare.
 
     `make_executor(store)` makes an executor as a new process would. `answers`: by key, for every question of the
     graph. `effects()` returns the log of what was done to the world outside, one line an effect, in all runs so far;
-    how often each line comes in a run is compared. The final state must equal that of the undisturbed run. A resume
-    that ends in EffectUnknown is neither held nor broken: the graph asks for a person there. Raises UsageError if the
-    undisturbed run doesn't complete.
+    how often each line comes in a run is compared. The final state must equal that of the undisturbed run; `same` makes
+    states comparable where they may differ, as by the order of completions under the eager engine. A resume that ends
+    in EffectUnknown is neither held nor broken: the graph asks for a person there. Raises UsageError if the undisturbed
+    run doesn't complete.
     """
-    trial = _Trials(make_executor, input, answers or {}, effects, open_store)
+    trial = _Trials(make_executor, input, answers or {}, effects, open_store, same)
     expected, writes = await trial.undisturbed()
     faults = [Fault(kind, at) for at in range(1, len(writes) + 1) for kind in kinds]
     return Report(tuple([await trial.with_fault(fault, expected) for fault in faults]))
@@ -152,6 +158,7 @@ class _Trials:
     answers: Mapping[str, Any]
     effects: Callable[[], Sequence[str]]
     open_store: OpenStore
+    same: Callable[[dict[str, Any]], Any]
 
     async def undisturbed(self) -> tuple[Run, list[str]]:
         """What a run without a fault comes to, and its writes."""
@@ -173,10 +180,10 @@ class _Trials:
             try:
                 found = self._run(await self._life(faulty, lineage), before)
                 again = found.status != "completed"
-            except (Crash, SaveError):
+            except ENDS_A_LIFE:
                 again = True
             except BaseExceptionGroup as group:
-                if group.split((Crash, SaveError))[1] is not None:
+                if group.split(ENDS_A_LIFE)[1] is not None:
                     raise
                 again = True
             await faulty.bury()
@@ -190,10 +197,10 @@ class _Trials:
         return await finish(self.make_executor(store), lineage, self.input, self.answers)
 
     def _run(self, result: RunResult, before: int) -> Run:
-        state = dict(values_of(result.state))
+        state = self.same(dict(values_of(result.state)))
         reason = f"{result.status}: {result.reason}"
         status = "unknown" if unknown_effects(result.error) else result.status
         return Run(status, reason, state, tuple(self.effects()[before:]))
 
 
-__all__ = ["KINDS", "Crash", "EffectUnknown", "Fault", "FaultyStore", "Kind", "Report", "count_writes", "every_write"]
+__all__ = ["KINDS", "Crash", "Fault", "FaultyStore", "Kind", "Report", "count_writes", "every_write"]

@@ -309,6 +309,7 @@ async def effects_are_claimed_then_committed(stores: Stores) -> None:
         assert await store.effects(lease.lineage, "", 1) == [claims[0], paid, claims[2]]
         assert await store.effects(lease.lineage, "child", 1) == []
 
+
 CASES: tuple[Callable[[Stores], Awaitable[None]], ...] = (
     what_is_not_there_is_empty,
     every_row_loads_with_its_state,

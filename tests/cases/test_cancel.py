@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from support.graphs import Trail, flow
 from support.runs import cancelled, started
@@ -49,14 +50,15 @@ async def test_c080_partial_text_is_kept(store: Any, engine: Any, lineage: str) 
     executor = Executor(flow("START -> model -> END", model=model).compile(), store, engine)
     seen = []
     with anyio.fail_after(5):
-        async with executor.stream({}, lineage=lineage, modes=["messages"]) as events, anyio.create_task_group() as group:
+        async with anyio.create_task_group() as group:
 
             async def cancel() -> None:
                 await reached.wait()
                 await executor.cancel(lineage)
 
             group.start_soon(cancel)
-            seen = [event.data async for event in events]
+            async with executor.stream({}, lineage=lineage, modes=["messages"]) as events:
+                seen = [event.data async for event in events]
     assert seen == [f"{piece} " for piece in range(20)]
     assert events.result is not None
     assert events.result.status == "cancelled"
@@ -155,11 +157,10 @@ async def test_c083_finish_the_step_then_stop(store: Any, engine: Any, lineage: 
         return {"log": ["first"]}
 
     executor = Executor(flow("START -> first -> second -> END", first=first).compile(), store, engine)
-    async with started(executor, lineage, reached) as results:
-        async with anyio.create_task_group() as group:
-            group.start_soon(executor.pause, lineage)
-            await anyio.sleep(0)
-            go.set()
+    async with started(executor, lineage, reached) as results, anyio.create_task_group() as group:
+        group.start_soon(executor.pause, lineage)
+        await anyio.lowlevel.checkpoint()
+        go.set()
     assert (results[0].status, results[0].state.log) == ("interrupted", ["first"])
     assert (await executor.resume(lineage)).unwrap().log == ["first", "second"]
 

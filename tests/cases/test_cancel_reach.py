@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def quiet(state: Trail) -> None:
-    pass
+    """A node that writes nothing."""
 
 
 async def test_nothing_runs_any_more_when_cancelled_is_reported(store: Any, engine: Any, lineage: str) -> None:

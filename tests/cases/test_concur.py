@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import psycopg
 import pytest
@@ -180,7 +181,7 @@ class Frozen:
     monotonic = now
 
     async def sleep(self, seconds: float) -> None:
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
 
 
 async def test_c148_equal_time_stamps_don_t_conflict(open_store: Any, lineage: str) -> None:

@@ -94,7 +94,7 @@ async def test_c094_a_landing_node_makes_an_answer_of_the_work(store: Any, engin
 
 
 async def test_c094_a_caller_asks_for_one_final_answer(store: Any, engine: Any, lineage: str) -> None:
-    """Without a landing node the caller edits the state (`no more tools`) and resumes: the router then ends the loop."""
+    """Without a landing node the caller edits the state (`no more tools`) and resumes: the router ends the loop."""
     executor = Executor(research().compile(), store, engine, limits=Limits(max_steps=3))
     assert (await executor.run({}, lineage=lineage)).status == "limit_reached"
     await executor.edit(lineage, None, {"n": 10**9})
@@ -130,7 +130,7 @@ def test_c094_an_unknown_landing_node_is_refused() -> None:
 
 @pytest.mark.parametrize("depth", [1, 2])
 async def test_c097_a_budget_spans_child_graphs(store: Any, engine: Any, lineage: str, depth: int) -> None:
-    """1,000 tokens for a child that spends 5,000 in five calls: it stops inside, the total counts, the reason says so."""
+    """1,000 tokens for a child that spends 5,000 in five calls: it stops inside, and total and reason say so."""
 
     async def call(state: Trail, ctx: NodeContext) -> dict[str, Any]:
         ctx.usage(input_tokens=900, output_tokens=100, cost=0.01, calls=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from support.graphs import Trail, flow
 from support.runs import started
@@ -113,7 +114,7 @@ async def test_a_pause_inside_a_child_graph(store: Any, engine: Any, lineage: st
             go.set()
         else:
             group.start_soon(executor.pause, lineage)
-            await anyio.sleep(0)
+            await anyio.lowlevel.checkpoint()
             go.set()
     assert results[0].status == "interrupted"
     assert (await executor.resume(lineage)).unwrap().log == ["before", "first", "second", "third", "after"]
@@ -136,13 +137,13 @@ async def test_a_pause_keeps_planned_workers(store: Any, engine: Any, lineage: s
     executor = Executor(graph.compile(), store, engine)
     async with started(executor, lineage, reached) as results, anyio.create_task_group() as group:
         group.start_soon(executor.pause, lineage)
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         go.set()
     assert (results[0].status, results[0].state.log) == ("interrupted", [])
     assert sorted((await executor.resume(lineage)).unwrap().log) == ["a", "a", "b"]
 
 
-async def test_a_paused_run_refuses_answers_and_new_input_goes_by_abandon(store: Any, engine: Any, lineage: str) -> None:
+async def test_a_paused_run_takes_no_answer_and_can_be_given_up(store: Any, engine: Any, lineage: str) -> None:
     """A pause is no question: it takes no answer. A new turn says that it gives the paused run up."""
     reached, go = anyio.Event(), anyio.Event()
 
@@ -154,7 +155,7 @@ async def test_a_paused_run_refuses_answers_and_new_input_goes_by_abandon(store:
     executor = Executor(flow("START -> first -> second -> END", first=first).compile(), store, engine)
     async with started(executor, lineage, reached), anyio.create_task_group() as group:
         group.start_soon(executor.pause, lineage)
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         go.set()
     with pytest.raises(AnswerError, match="nothing is pending"):
         await executor.resume(lineage, answer="yes")

@@ -142,7 +142,7 @@ async def test_c241_a_transient_secret_is_used_and_gone(database: str, engine: A
 
 
 @pytest.mark.parametrize("where", ["update", "input", "edit", "two writers"])
-async def test_c241_errors_about_a_secret_field_show_no_value(store: Any, engine: Any, lineage: str, where: str) -> None:
+async def test_c241_errors_about_a_secret_field_hide_it(store: Any, engine: Any, lineage: str, where: str) -> None:
     """A value that doesn't fit a secret field, or two writers of it, are named without being shown."""
 
     async def write(state: Vault) -> dict[str, Any]:
@@ -249,7 +249,7 @@ async def test_c242_run_configuration_is_not_stored(database: str, engine: Any, 
 
 
 async def quiet(state: Vault) -> None:
-    pass
+    """A node that writes nothing."""
 
 
 async def test_c242_a_password_in_the_url_is_not_shown(lineage: str) -> None:

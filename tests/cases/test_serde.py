@@ -45,6 +45,16 @@ async def after_a_pause(open_store: Callable[[], Any], lineage: str, declared: A
     return found[0]
 
 
+async def kept_or_refused(
+    open_store: Callable[[], Any], lineage: str, declared: Any, value: Any
+) -> tuple[Any, EncodeError | None]:
+    """What came back, or why the node that wrote it was refused."""
+    try:
+        return await after_a_pause(open_store, lineage, declared, value), None
+    except EncodeError as error:
+        return None, error
+
+
 # -- C129 --------------------------------------------------------------------------------------------
 
 CONTAINERS = {
@@ -57,17 +67,12 @@ CONTAINERS = {
 
 @pytest.mark.parametrize("name", list(CONTAINERS))
 async def test_c129_containers_keep_class_and_behaviour(open_store: Any, lineage: str, name: str) -> None:
-    """A default map, counter, ordered map or bounded deque comes back as such, or the writing node is refused."""
+    """A default map, counter, ordered map or bounded deque that is declared as such comes back as such."""
     declared, value, behaves = CONTAINERS[name]
-    try:
-        found = await after_a_pause(open_store, lineage, declared, value)
-    except EncodeError as error:
-        assert "node 'write'" in str(error)
-        assert error.path == "state.value"
-    else:
-        assert type(found) is type(value)
-        assert found == value
-        assert behaves(found)
+    found = await after_a_pause(open_store, lineage, declared, value)
+    assert type(found) is type(value)
+    assert found == value
+    assert behaves(found)
 
 
 @pytest.mark.parametrize("name", list(CONTAINERS))
@@ -76,11 +81,10 @@ async def test_c129_containers_inside_any_are_refused_or_kept(
 ) -> None:
     """In a field of type Any no special container turns into a plain one unseen."""
     _, value, _ = CONTAINERS[name]
-    try:
-        found = await after_a_pause(open_store, lineage, Any, {"inner": value})
-    except EncodeError as error:
-        assert error.path == "state.value['inner']"
-        assert "node 'write'" in str(error)
+    found, refused = await kept_or_refused(open_store, lineage, Any, {"inner": value})
+    if refused is not None:
+        assert refused.path == "state.value['inner']"
+        assert "node 'write'" in str(refused)
     else:
         assert type(found["inner"]) is type(value)
 
@@ -135,7 +139,7 @@ MOMENTS = {
 @pytest.mark.parametrize("declared", [datetime, Any], ids=["declared", "any"])
 @pytest.mark.parametrize("name", list(MOMENTS))
 async def test_c131_zone_and_fold_survive(open_store: Any, lineage: str, name: str, declared: Any) -> None:
-    """A date-time keeps its zone's name and the repeated-hour flag, so that a day later is what it was before saving."""
+    """A date-time keeps its zone's name and the repeated-hour flag: a day later is what it was before saving."""
     moment = MOMENTS[name]
     found = await after_a_pause(open_store, lineage, declared, moment)
     assert (found, found.fold, str(found.tzinfo)) == (moment, moment.fold, str(moment.tzinfo))
@@ -174,20 +178,25 @@ async def test_c132_c133_foreign_numbers_are_refused(
     written: no memory address, no opaque bytes. The memory store keeps the value itself.
     """
     given = {"mean": [value]} if nested else value
-    try:
-        found = await after_a_pause(open_store, lineage, Any, given)
-    except EncodeError as error:
-        assert "node 'write'" in str(error)
-        assert error.path == ("state.value['mean'][0]" if nested else "state.value")
-        assert ".item() or .tolist()" in str(error)
-        assert "0x" not in str(error)
+    found, refused = await kept_or_refused(open_store, lineage, Any, given)
+    if refused is not None:
+        assert "node 'write'" in str(refused)
+        assert refused.path == ("state.value['mean'][0]" if nested else "state.value")
+        assert ".item() or .tolist()" in str(refused)
+        assert "0x" not in str(refused)
     else:
         assert (found["mean"][0] if nested else found) is value
 
 
 # -- C134 --------------------------------------------------------------------------------------------
 
-TEXTS = {"nul": "a\0b", "escaped nul": "a\\u0000b", "surrogate": "a\ud800b", "emoji": "🙂\u200d🙂", "controls": "\x01\x7f\x85"}
+TEXTS = {
+    "nul": "a\0b",
+    "escaped nul": "a\\u0000b",
+    "surrogate": "a\ud800b",
+    "emoji": "🙂\u200d🙂",
+    "controls": "\x01\x7f\x85",
+}
 
 
 @pytest.mark.parametrize("name", list(TEXTS))

@@ -411,5 +411,3 @@ async def test_sqlite_in_memory(url: str) -> None:
         assert loaded.values == {"count": 4, "log": [0, 1, 2, 3, 4]}
     async with SqlCheckpoints(url) as other:
         assert await other.lineages() == []
-
-

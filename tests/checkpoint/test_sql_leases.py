@@ -138,7 +138,7 @@ async def test_a_taken_over_lease_writes_nothing(url: str) -> None:
     async with SqlCheckpoints(url, lease_ttl=0.2) as one, SqlCheckpoints(url) as two:
         heard: list[str] = []
         lease = await one.acquire("order-1", "run-1", on_signal=heard.append)
-        one._heartbeat.close()
+        await one._heartbeat.close()
         await anyio.sleep(0.4)
         await write(one, lease, plain_rows(1))
         taken = await two.acquire("order-1", "run-2")
@@ -228,7 +228,8 @@ def test_an_owner_that_cannot_be_read_is_not_known_to_be_dead(text: str) -> None
 def test_without_proc_a_pid_tells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Where there is no `/proc`, a pid that is free means dead; one in use can't be told from a reused one."""
     monkeypatch.setattr(owners, "PROC", str(tmp_path))
-    owners._machine.cache_clear()
+    for cached in (owners._machine, owners._own_text):
+        cached.cache_clear()
     try:
         mine = owner_text()
         assert json.loads(mine)[4] == ""
@@ -236,4 +237,5 @@ def test_without_proc_a_pid_tells(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
         assert is_dead(json.dumps([*json.loads(mine)[:3], 2**22 + 1, ""]))
         assert not is_dead(json.dumps([*json.loads(mine)[:3], 1, ""]))
     finally:
-        owners._machine.cache_clear()
+        for cached in (owners._machine, owners._own_text):
+            cached.cache_clear()

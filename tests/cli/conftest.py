@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from cli_help import COMMAND, Call, Done, environment
 
 from runner.cli.main import app
-
-COMMAND = str(Path(sys.executable).with_name("graphagent"))
-GRAPHS = Path(__file__).with_name("graphs.py")
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command came back with."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def data(self) -> Any:
-        """Standard output as the one JSON document that it must be."""
-        return json.loads(self.out)
-
-
-Call = Callable[..., Done]
-
-
-def environment() -> dict[str, str]:
-    """The environment of a command: warnings are errors, no store and no terminal that the tests happen to have."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("GRAPHAGENT_DB", "NO_COLOR", "COLUMNS")}
-    return {**kept, "PYTHONWARNINGS": "error"}
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +24,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def process() -> Call:
     """Calls the installed command as a process of its own."""
 
-    def call(*words: str, stdin: str = "", **more: str) -> Done:
-        done = subprocess.run(
-            [COMMAND, *words], input=stdin, capture_output=True, text=True, env={**environment(), **more}, timeout=60
-        )
+    def call(*words: str) -> Done:
+        done = subprocess.run([COMMAND, *words], capture_output=True, text=True, env=environment(), timeout=60)
         return Done(done.returncode, done.stdout, done.stderr)
 
     return call
@@ -80,8 +48,3 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
         return Done(int(code or 0), shown.out, shown.err)
 
     return inside
-
-
-def graph(name: str) -> str:
-    """The target of a graph of graphs.py."""
-    return f"{GRAPHS}:{name}"

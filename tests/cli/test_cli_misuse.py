@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import GRAPHS, Call, graph
+from cli_help import GRAPHS, Call, graph
 
 from runner.cli.values import fitting, seconds, size
 

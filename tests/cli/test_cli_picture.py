@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from conftest import Call, graph
+from cli_help import Call, graph
 
 from runner.cli.layout import COLUMN_GAP, NODE_HEIGHT, Edge, layout
 

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import COMMAND, Call, environment, graph
+from cli_help import COMMAND, Call, environment, graph
 
 from runner.cli.options import RunOptions
 from runner.cli.run import resume_command

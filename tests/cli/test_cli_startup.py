@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import Call, environment, graph
+from cli_help import Call, environment, graph
 
 from runner.cli.main import COMMANDS
 

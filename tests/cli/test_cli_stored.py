@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Call, graph
+from cli_help import Call, graph
 
 DB = ("--db", "sqlite:///runs.db")
 GRAPH = ("--graph", graph("approval"))

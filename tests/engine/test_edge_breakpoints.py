@@ -194,6 +194,25 @@ async def test_e64_a_breakpoint_beside_a_question(store: Any, engine: Any, linea
     assert sorted(result.unwrap().log) == ["ask=yes", "b"]
 
 
+async def test_e64_a_breakpoint_beside_a_running_node(store: Any, engine: Any, lineage: str) -> None:
+    """A node that ends after the stop was decided moves the frontier; the breakpoint is passed all the same."""
+    begun = anyio.Event()
+
+    async def late(state: Trail) -> dict[str, Any]:
+        await begun.wait()
+        return {"log": ["late"]}
+
+    async def opens(state: Trail) -> dict[str, Any]:
+        begun.set()
+        return {"log": ["opens"]}
+
+    graph = flow("START -> late, opens", "opens -> b -> END", "late -> c -> END", late=late, opens=opens)
+    executor = Executor(graph.interrupt_before_nodes("b").compile(), store, engine)
+    stopped = await executor.run(lineage=lineage)
+    assert (stops(stopped), sorted(stopped.state.log)) == ([("before", "b")], ["late", "opens"])
+    assert sorted((await executor.resume(lineage)).unwrap().log) == ["b", "c", "late", "opens"]
+
+
 class Gate:
     """A node that says when it has begun and waits to be let go."""
 

@@ -278,12 +278,7 @@ async def test_e43_the_default_policy_is_for_nodes_without_one(store: Any, engin
         assert flaky.calls == attempts
 
 
-@pytest.mark.parametrize(
-    ("error", "attempts"), [(ConnectionError, 2), (TimeoutError, 4), (ValueError, 3), (KeyError, 1)]
-)
-async def test_e43_the_first_policy_that_matches(
-    store: Any, engine: Any, lineage: str, error: type[Exception], attempts: int
-) -> None:
+async def test_e43_the_first_policy_that_matches(store: Any, engine: Any, lineage: str) -> None:
     """Of several policies the first whose `retry_on` (types or predicates) matches decides; none: no retry."""
     policies = [
         RetryPolicy(max_attempts=9, initial=0, retry_on=()),
@@ -291,10 +286,11 @@ async def test_e43_the_first_policy_that_matches(
         RetryPolicy(max_attempts=4, initial=0, retry_on=(OSError,)),
         RetryPolicy(max_attempts=3, initial=0, retry_on=(lambda e: isinstance(e, ValueError),)),
     ]
-    flaky = Flaky(9, error)
-    executor = Executor(after_flaky(flaky, policies).compile(), store, engine, clock=SteppedClock())
-    assert (await executor.run(lineage=lineage)).status == "failed"
-    assert flaky.calls == attempts
+    for error, attempts in ((ConnectionError, 2), (TimeoutError, 4), (ValueError, 3), (KeyError, 1)):
+        flaky = Flaky(9, error)
+        executor = Executor(after_flaky(flaky, policies).compile(), store, engine, clock=SteppedClock())
+        assert (await executor.run(lineage=f"{lineage}-{attempts}")).status == "failed"
+        assert flaky.calls == attempts
 
 
 async def test_e38_a_child_graph_is_retried(store: Any, engine: Any, lineage: str) -> None:

@@ -40,34 +40,24 @@ async def modes_seen(executor: Executor, lineage: str, modes: list[str]) -> list
         return list(dict.fromkeys([event.mode async for event in events]))
 
 
-@pytest.mark.parametrize(
-    ("modes", "seen"),
-    [
-        ([], []),
-        (["updates"], ["updates"]),
-        (["messages"], ["messages"]),
-        (["custom"], ["custom"]),
-        (["messages", "custom"], ["messages", "custom"]),
-        (["debug"], ["checkpoints", "tasks", "debug"]),
-    ],
-)
-async def test_e91_a_stream_has_the_modes_asked_for(
-    store: Any, engine: Any, lineage: str, modes: list[str], seen: list[str]
-) -> None:
+async def test_e91_a_stream_has_the_modes_asked_for(store: Any, engine: Any, lineage: str) -> None:
     """Only events of the wanted modes come; `messages` is model output alone; `debug` brings tasks and checkpoints."""
-    assert await modes_seen(Executor(talkative().compile(), store, engine), lineage, modes) == seen
+    executor = Executor(talkative().compile(), store, engine)
+    for modes in ([], ["updates"], ["messages"], ["tasks"], ["checkpoints"], ["custom"], ["messages", "custom"]):
+        assert await modes_seen(executor, f"{lineage}-{modes}", modes) == modes
+    assert await modes_seen(executor, lineage, ["debug"]) == ["checkpoints", "tasks", "debug"]
 
 
-@pytest.mark.parametrize("mode", [None, *MODES])
-async def test_e91_an_error_passes_in_every_mode(store: Any, engine: Any, lineage: str, mode: str | None) -> None:
+async def test_e91_an_error_passes_in_every_mode(store: Any, engine: Any, lineage: str) -> None:
     """Whatever was asked for, the failure of the run comes, once and last."""
     executor = Executor(talkative(fails=True).compile(), store, engine)
-    async with executor.stream(lineage=lineage, modes=[] if mode is None else [mode]) as stream:
-        events = [event async for event in stream]
-    assert [event.mode for event in events].count("error") == 1
-    assert events[-1].mode == "error"
-    assert "node 'last' failed: ValueError: late" in events[-1].data["reason"]
-    assert [event.seq for event in events] == list(range(len(events)))
+    for mode in (None, *MODES):
+        async with executor.stream(lineage=f"{lineage}-{mode}", modes=[] if mode is None else [mode]) as stream:
+            events = [event async for event in stream]
+        assert [event.mode for event in events].count("error") == 1
+        assert events[-1].mode == "error"
+        assert "node 'last' failed: ValueError: late" in events[-1].data["reason"]
+        assert [event.seq for event in events] == list(range(len(events)))
 
 
 async def test_e91_an_unknown_mode_is_refused(store: Any, lineage: str) -> None:
@@ -79,17 +69,18 @@ async def test_e91_an_unknown_mode_is_refused(store: Any, lineage: str) -> None:
     assert await executor.history(lineage) == []
 
 
-@pytest.mark.parametrize(("given", "told"), [(1.5, 1.0), (-0.05, 0.0), (0.25, 0.25), (150, 1.0), (float("inf"), 1.0)])
-async def test_e92_progress_is_clamped(store: Any, engine: Any, lineage: str, given: float, told: float) -> None:
+async def test_e92_progress_is_clamped(store: Any, engine: Any, lineage: str) -> None:
     """A fraction above 1 is told as 1, below 0 as 0."""
 
     async def work(state: Trail, ctx: NodeContext) -> None:
-        await ctx.progress(given, "working")
+        for fraction in (1.5, -0.05, 0.25, 150, float("inf")):
+            await ctx.progress(fraction, "working")
 
     executor = Executor(flow("START -> a -> END", a=work).compile(), store, engine)
     async with executor.stream(lineage=lineage, modes=["custom"]) as events:
         data = [event.data async for event in events if event.kind == "progress"]
-    assert data == [{"fraction": told, "message": "working"}]
+    assert [item["fraction"] for item in data] == [1.0, 0.0, 0.25, 1.0, 1.0]
+    assert {item["message"] for item in data} == {"working"}
 
 
 async def test_e92_nobody_listens(store: Any, engine: Any, lineage: str) -> None:

@@ -1,4 +1,4 @@
-"""Nothing that was paid for is lost: what had ended when a run was cancelled is not done again, however slow the store."""
+"""Nothing that was paid for is lost: what had ended when a run was cancelled is not done again."""
 
 from __future__ import annotations
 

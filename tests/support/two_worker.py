@@ -1,4 +1,4 @@
-"""Two processes that resume the same lineages at the same moments, for test_two_processes; a fork server imports this."""
+"""Two processes that resume the same lineages at the same moments; a fork server imports this."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ def graph(folder: Path) -> CompiledGraph:
         with (folder / f"{ctx.lineage}.ran").open("a") as log:
             log.write(f"{os.getpid()}\n")
         with anyio.fail_after(PATIENCE):
-            while not (folder / f"{ctx.lineage}.refused").exists():
+            while not (folder / f"{ctx.lineage}.refused").exists():  # noqa: ASYNC110 - another process sets it
                 await anyio.sleep(0.0005)
         return {"log": ["held"]}
 
-    return StateGraph(Trail).add_node("hold", hold, interrupt_before=True).set_entry_point("hold").add_edge("hold", END).compile()
+    builder = StateGraph(Trail).add_node("hold", hold, interrupt_before=True)
+    return builder.set_entry_point("hold").add_edge("hold", END).compile()
 
 
 def prepare(job: Job) -> list[str]:
@@ -69,6 +70,7 @@ def _meet(folder: Path, lineage: str, who: int) -> None:
     other, deadline = folder / f"{lineage}.{1 - who}", time.monotonic() + PATIENCE
     while not other.exists():
         assert time.monotonic() < deadline, f"the other process did not come to {lineage}"
+        time.sleep(0)
 
 
 def work(job: Job, meet: Meet) -> Any:

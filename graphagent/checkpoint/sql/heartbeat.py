@@ -9,11 +9,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+import anyio.to_thread
+
 from graphagent.checkpoint.sql.operations import Dialect, Operation
 from graphagent.checkpoint.store import Lease, Signal
 
 _LOG = logging.getLogger("graphagent.checkpoint")
 _CHUNK = 200  # leases in one statement
+_PATIENCE = 5.0  # seconds
 
 
 class Runner(Protocol):
@@ -73,6 +76,7 @@ class Heartbeat:
         self._cancelled: set[Held] = set()
         self._change = threading.Condition()
         self._closed = False
+        self._idle = False  # the thread has nothing to do and sleeps until it is woken
         self._thread: threading.Thread | None = None
         self._runner: Runner | None = None
 
@@ -85,7 +89,7 @@ class Heartbeat:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="graphagent-heartbeat", daemon=True)
                 self._thread.start()
-            elif len(self._held) == 1:
+            elif self._idle:  # else it looks by itself; waking it for nothing would cost a switch of threads a run
                 self._change.notify()
 
     def remove(self, key: int, lease: Lease) -> None:
@@ -106,11 +110,13 @@ class Heartbeat:
         for held in here:
             self._signal(held, signal)
 
-    def close(self) -> None:
-        """End the thread; it may be within a beat, and isn't waited for."""
+    async def close(self) -> None:
+        """End the thread and its connection; harmless twice. A beat that hangs isn't waited for longer than a while."""
         with self._change:
             self._closed = True
             self._change.notify()
+        if self._thread is not None:
+            await anyio.to_thread.run_sync(self._thread.join, _PATIENCE)
 
     def _run(self) -> None:
         renewed = time.monotonic()
@@ -129,7 +135,9 @@ class Heartbeat:
         with self._change:
             if not self._held and not self._closed:
                 self._disconnect()
+            self._idle = True
             self._change.wait_for(lambda: self._held or self._closed)
+            self._idle = False
             return not self._change.wait_for(lambda: self._closed, self._interval)
 
     def _beat(self, due: bool) -> None:

@@ -29,6 +29,7 @@ class Dialect:
     greatest: str
     share: str  # keeps others from changing a row until this transaction ends
     exclusive: str  # keeps others from changing or share-locking it
+    lossy: bool  # a reply can get lost, so that a repeated write finds its own rows
 
 
 @dataclass(slots=True)
@@ -67,9 +68,7 @@ INSERT_ROW = (
     f"WHERE EXISTS ({HELD})"
 )
 RELEASE = "UPDATE ga_lineages SET owner = NULL WHERE id = ? AND token = ?"
-FRAME = (
-    "SELECT f.id FROM ga_frames f JOIN ga_lineages l ON l.id = f.lineage WHERE l.name = ? AND f.namespace = ?"
-)
+FRAME = "SELECT f.id FROM ga_frames f JOIN ga_lineages l ON l.id = f.lineage WHERE l.name = ? AND f.namespace = ?"
 CLOSE_STEP = (
     "DELETE FROM ga_activations WHERE base = ? AND NOT EXISTS ("
     f"SELECT 1 FROM ga_rows WHERE id > ? AND id <= ? AND source = {SOURCES.index('interrupt')} AND base = ?)"
@@ -185,7 +184,7 @@ def append(grip: Grip, batch: Batch, dialect: Dialect) -> Operation[tuple[int, d
     looks. Raises LeaseLost, SaveError.
     """
     frame = yield from frame_key(grip, batch.namespace)
-    if (yield from _is_written(frame, batch)):
+    if dialect.lossy and (yield from _is_written(frame, batch)):
         return frame, {}
     yield from require_held(grip, dialect)
     runs: dict[tuple[str, str], int] = {}
@@ -235,9 +234,7 @@ def put_activations(
     return frame
 
 
-def put_effect(
-    grip: Grip, namespace: str, effect: EffectRow, result: bytes | None, dialect: Dialect
-) -> Operation[int]:
+def put_effect(grip: Grip, namespace: str, effect: EffectRow, result: bytes | None, dialect: Dialect) -> Operation[int]:
     """Claim an effect, or commit it; returns the key of the frame."""
     yield from require_held(grip, dialect)
     frame = yield from frame_key(grip, namespace)

@@ -20,8 +20,15 @@ def owner_text(pid: int | None = None) -> str:
     reused pid nor the same pid in another container is taken for it. Where the system tells less (no `/proc`), those
     parts are empty.
     """
-    pid = os.getpid() if pid is None else pid
+    if pid is None:
+        return _own_text(os.getpid())
     return json.dumps([*_machine(), pid, _start_time(pid) or ""])
+
+
+@lru_cache(maxsize=1)
+def _own_text(pid: int) -> str:
+    """The text of this process, which never changes; the pid tells a forked child apart."""
+    return owner_text(pid)
 
 
 def is_dead(owner: str) -> bool:

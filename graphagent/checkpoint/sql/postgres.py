@@ -27,6 +27,7 @@ DIALECT = Dialect(
     greatest="greatest",
     share=" FOR SHARE",
     exclusive=" FOR UPDATE",
+    lossy=True,
 )
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _AGAIN = ("08", "40001", "40P01", "57P")  # connection lost, serialization, deadlock, server going down or coming up
@@ -98,9 +99,7 @@ class PostgresDriver:
         keys.frames[batch.namespace] = key
         keys.runs.update(new)
 
-    async def _attempt(
-        self, kind: type[CheckpointError], verb: str, work: Callable[[Connection], Awaitable[T]]
-    ) -> T:
+    async def _attempt(self, kind: type[CheckpointError], verb: str, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Do work on a connection, and again on a fresh one if the server ended it; work must be repeatable."""
         attempt = 1
         while True:
@@ -212,6 +211,4 @@ def _placeholders(sql: str) -> str:
 
 
 def _is_worth_another_try(error: psycopg.Error) -> bool:
-    return isinstance(error, psycopg.OperationalError) and (
-        error.sqlstate is None or error.sqlstate.startswith(_AGAIN)
-    )
+    return isinstance(error, psycopg.OperationalError) and (error.sqlstate is None or error.sqlstate.startswith(_AGAIN))

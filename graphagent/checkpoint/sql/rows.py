@@ -186,10 +186,12 @@ def _list_delta(items: list[Any], put: Sequence[Sequence[Any]] = (), drop: Seque
 
 def encode_plain_lists(lists: Mapping[str, ListDelta]) -> bytes:
     """The column `lists` from plain data (`prune` rewrites it without a codec)."""
-    return dumps({
-        name: [delta.items, delta.put, delta.drop] if delta.put or delta.drop else [delta.items]
-        for name, delta in lists.items()
-    })
+    return dumps(
+        {
+            name: [delta.items, delta.put, delta.drop] if delta.put or delta.drop else [delta.items]
+            for name, delta in lists.items()
+        }
+    )
 
 
 def encode_activation(done: ActivationRow, codec: PartCodec) -> bytes:

@@ -22,7 +22,7 @@ from graphagent.errors import CheckpointError, LoadError, SaveError
 T = TypeVar("T")
 _OLDEST = (3, 35)  # the first SQLite with RETURNING
 
-DIALECT = Dialect(now="(julianday('now') - 2440587.5) * 86400.0", greatest="max", share="", exclusive="")
+DIALECT = Dialect(now="(julianday('now') - 2440587.5) * 86400.0", greatest="max", share="", exclusive="", lossy=False)
 
 
 class SqliteDriver:
