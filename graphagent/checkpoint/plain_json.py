@@ -14,6 +14,10 @@ from typing import Any
 from graphagent.errors import LoadError
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
+_make: Any = getattr(json.encoder, "c_make_encoder", None)  # where the C part is missing, `encode` does without
+_write = _make and _make(  # made once, where `encode` makes one for every call
+    None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", False, False, True
+)
 _MARK = b"#"  # no JSON text begins with it
 _UNMARK: dict[str, Callable[[str], int | str]] = {"i": lambda text: int(text, 16), "s": str}
 
@@ -39,7 +43,7 @@ def loads(data: bytes) -> Any:
 def plain_text(plain: Any) -> str:
     """The text that `dumps` encodes; total order of texts is the order of elements of a stored set."""
     try:
-        return _ENCODER.encode(plain)
+        return _ENCODER.encode(plain) if _write is None else "".join(_write(plain, 0))
     except ValueError:  # an integer of too many digits
         return _MARK.decode() + _ENCODER.encode(_mark(plain))
 

@@ -127,13 +127,17 @@ class SqlCheckpoints:
         """
         encoded = [(row.seq, (row.run_id, row.fingerprint), encode_row(row, codec)) for row in rows]
         grip = self._grip(lease, namespace)
+        if release:  # before the write: a heartbeat that looks right after it would take the lease for lost
+            self._heartbeat.remove(grip.keys.lineage, lease)
         try:
             await self._driver.append(grip, Batch(namespace, encoded, closes, release))
         except LeaseLost:
             self._lose(lease)
             raise
-        if release:
-            self._heartbeat.remove(grip.keys.lineage, lease)
+        except BaseException:
+            if release:
+                self._heartbeat.add(grip.keys.lineage, lease)
+            raise
         return sum(len(columns[_DELTA]) for _, _, columns in encoded if columns[_DELTA] is not None)
 
     @staticmethod

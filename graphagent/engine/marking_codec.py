@@ -124,7 +124,7 @@ def _target(graph: CompiledGraph, target: int) -> str | None:
 
 def _read_join(graph: CompiledGraph, place: int, arrived: list[Any], fired: bool) -> JoinState:
     table = graph.join_tables[place]
-    slots = {source: slot for slot, source in enumerate(table.sources)}
+    slots: dict[int | None, int] = {source: slot for slot, source in enumerate(table.sources)}
     queues = []
     for name, queue in arrived:
         slot = slots.get(_find(graph, name))
@@ -138,7 +138,7 @@ def _read_join(graph: CompiledGraph, place: int, arrived: list[Any], fired: bool
 
 
 def node_named(graph: CompiledGraph, name: str) -> int:
-    """The index of a stored node id, END included; one that a node had formerly counts. Raises IncompatibleCheckpoint."""
+    """The index of a stored node id, END included; ids that nodes had formerly count. Raises IncompatibleCheckpoint."""
     if name == END:
         return END_INDEX
     found = _find(graph, name)

@@ -219,3 +219,27 @@ async def test_c148_a_clock_that_runs_backwards(database: str, lineage: str) -> 
         h.created_at for h in headers if h.source == "input"
     )
     assert all_rows(database)["ga_rows"]
+
+
+async def test_c142_a_heartbeat_right_after_the_last_write_is_no_loss(database: str, engine: Any, lineage: str) -> None:
+    """A row that ends a run gives the lease back; a heartbeat that looks just then doesn't take that for a loss.
+
+    The heartbeat's look is put there, as a thread switch at that moment would.
+    """
+
+    async def ask(state: Trail, ctx: NodeContext) -> dict[str, Any]:
+        return {"log": [await ctx.interrupt("q", answer_type=str)]}
+
+    async with SqlCheckpoints(database) as store:
+        write = store._driver.append
+
+        async def write_and_look(*arguments: Any) -> None:
+            await write(*arguments)
+            await anyio.to_thread.run_sync(store._heartbeat._beat, False)
+
+        store._driver.append = write_and_look  # type: ignore[method-assign]
+        executor = Executor(flow("START -> a -> ask -> END", ask=ask).compile(), store, engine)
+        asked = await executor.run({}, lineage=lineage)
+        assert asked.status == "interrupted", asked.reason
+        done = await executor.resume(lineage, {"q": "x"})
+        assert done.status == "completed", done.reason

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
@@ -12,7 +11,7 @@ from pydantic import BaseModel
 from support.dying import Dying, survives
 from support.graphs import says
 from support.ordering import Turns
-from support.pausing import Lives, keys
+from support.pausing import keys
 
 from graphagent import Executor, NodeCallbacks, NodeContext, RetryPolicy, StateGraph, append
 from graphagent.errors import EffectUnknown
@@ -29,12 +28,6 @@ class Log(BaseModel):
 def engine(request: pytest.FixtureRequest) -> str:
     """The name of each engine; the way without debug mode is the same as far as this file goes."""
     return str(request.param)
-
-
-@pytest.fixture
-def lives(open_store: Any, engine: Any, lineage: str) -> Callable[[Callable[[], StateGraph]], Lives]:
-    """Makes the lives of a graph on each store and engine."""
-    return lambda graph: Lives(open_store, graph, engine, lineage)
 
 
 def tool(posts: list[str], how: str, fate: list[str]) -> StateGraph:

@@ -48,7 +48,8 @@ def busy_graph() -> CompiledGraph:
 
 async def life(executor: Executor, name: str) -> None:
     """A whole life of a thread: run, answer, delete."""
-    assert (await executor.run({}, lineage=name)).status == "interrupted"
+    result = await executor.run({}, lineage=name)
+    assert result.status == "interrupted", result.reason
     assert (await executor.resume(name, {"q": "x"})).unwrap().log == ["a", "b", "x", "x", "y"]
     await executor.delete(name)
 

@@ -6,13 +6,12 @@ Every resume happens in a store that was opened anew, by an executor of its own.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
 from pydantic import BaseModel
 from support.graphs import says
-from support.pausing import Lives, keys
+from support.pausing import keys
 
 from graphagent import END, NodeContext, StateGraph, append
 from graphagent.errors import AnswerError, CheckpointNotFound, InterruptedRunError, UsageError
@@ -24,18 +23,6 @@ class Log(BaseModel):
     log: Annotated[list[str], append] = []
     text: str = ""
     reply: Any = None
-
-
-@pytest.fixture(params=["superstep", "eager"])
-def engine(request: pytest.FixtureRequest) -> str:
-    """The name of each engine; the way without debug mode is the same as far as this file goes."""
-    return str(request.param)
-
-
-@pytest.fixture
-def lives(open_store: Any, engine: Any, lineage: str) -> Callable[[Callable[[], StateGraph]], Lives]:
-    """Makes the lives of a graph on each store and engine."""
-    return lambda graph: Lives(open_store, graph, engine, lineage)
 
 
 def two_and_one() -> StateGraph:

@@ -37,12 +37,6 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def lives(open_store: Any, engine: Any, lineage: str) -> Callable[[Callable[[], StateGraph]], Lives]:
-    """Makes the lives of a graph on each store and engine."""
-    return lambda graph: Lives(open_store, graph, engine, lineage)
-
-
-@pytest.fixture
 def memory_lives(engine: Any, lineage: str) -> Callable[[Callable[[], StateGraph]], Lives]:
     """The same in memory, for what no store has a part in."""
     store = MemoryCheckpoints()

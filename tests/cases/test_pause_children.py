@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel
 from support.graphs import says
-from support.pausing import Lives, by_key, keys
+from support.pausing import by_key, keys
 
 from graphagent import END, Executor, NodeContext, Send, StateGraph, append, merge
 from graphagent.errors import AnswerError
@@ -31,18 +31,6 @@ class Log(BaseModel):
 
 class Notes(Log):
     notes: Annotated[dict[str, list[str]], merge] = {}
-
-
-@pytest.fixture(params=["superstep", "eager"])
-def engine(request: pytest.FixtureRequest) -> str:
-    """The name of each engine; the way without debug mode is the same as far as this file goes."""
-    return str(request.param)
-
-
-@pytest.fixture
-def lives(open_store: Any, engine: Any, lineage: str) -> Callable[[Callable[[], StateGraph]], Lives]:
-    """Makes the lives of a graph on each store and engine."""
-    return lambda graph: Lives(open_store, graph, engine, lineage)
 
 
 def asks(external: list[str], key: str, times: int = 1) -> Callable[..., Any]:

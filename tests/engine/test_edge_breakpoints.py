@@ -274,6 +274,25 @@ async def test_e66_a_pause_keeps_a_planned_fan_out(store: Any, engine: Any, line
     assert (result.unwrap().log, result.unwrap().item) == (["x/7", "y/7"], "")
 
 
+async def test_e66_a_breakpoint_keeps_a_planned_fan_out(store: Any, engine: Any, lineage: str) -> None:
+    """A breakpoint before the worker stops once for both Sends, each under its own id, and keeps their overlays."""
+
+    async def split(state: Trail) -> list[Send]:
+        return [Send("b", {"item": "x"}), Send("b", {"item": "y"})]
+
+    async def worker(state: Trail) -> dict[str, Any]:
+        return {"log": [f"{state.item}/{state.n}"]}
+
+    graph = StateGraph(Trail).add_node("split", split, destinations=["b"]).add_node("b", worker)
+    graph.set_entry_point("split").set_finish_point("b").interrupt_before_nodes("b")
+    executor = Executor(graph.compile(), store, engine)
+    stopped = await executor.run({"n": 7}, lineage=lineage)
+    assert stops(stopped) == [("before", "b"), ("before", "b")]
+    assert len({q.id for q in stopped.interrupts}) == 2
+    result = await Executor(executor.graph, store, engine).resume(lineage)
+    assert (result.unwrap().log, result.unwrap().item) == (["x/7", "y/7"], "")
+
+
 @pytest.mark.parametrize("timeout", [0, 0.02])
 async def test_e67_a_forced_pause_runs_the_node_again(store: Any, engine: Any, lineage: str, timeout: float) -> None:
     """A pause whose time is up cancels the node that blocks; on resume it runs again from the same state."""

@@ -159,3 +159,11 @@ def test_map_nodes_fan_out_and_in() -> None:
     assert shown(graph, play(graph, "m*w,w,w", "w w")) == "w@w[2]"
     assert shown(graph, play(graph, "m*w,w,w", "w w", "w")) == "c"
     assert shown(graph, play(graph, "m=c")) == "c"
+
+
+def test_the_order_in_which_members_ended_is_payload() -> None:
+    """Markings of a group whose members ended in another order have one key: the same is due behind both."""
+    graph = graph_of("a u v w x y: v>x w>y")
+    one, other = play(graph, "a*u,v,w", "v", "w"), play(graph, "a*u,v,w", "w", "v")
+    assert one.key() == other.key()
+    assert one.key() != play(graph, "a*u,v,w", "v").key()
