@@ -40,10 +40,13 @@ async def _end(frame: Frame, stop: Stop) -> Stop:
 
 
 async def _interrupt(frame: Frame, stop: Stop) -> Stop:
-    known = {question.id for question in frame.questions}
-    new = tuple(question for question in stop.questions if question.id not in known)
-    updated = {question.id: question for question in stop.questions}
-    frame.questions = tuple(updated.get(question.id, question) for question in frame.questions) + new
+    asked = {question.id: question for question in stop.questions}
+    children = {question.position for question in stop.questions if question.frame is not None}
+    frame.questions = tuple(
+        asked.pop(question.id, question)
+        for question in frame.questions
+        if not (question.answered and question.frame is not None and question.position in children)  # the child has it
+    ) + tuple(asked.values())
     frame.held = {position: outcome for position, outcome in frame.held.items() if outcome.done}
     await save_stop(frame, "interrupt", release=not frame.namespace)
     return stop

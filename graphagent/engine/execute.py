@@ -60,6 +60,8 @@ class _Wide:
         self.wake: Callable[[], object] = lambda: None
         self.stop: Callable[[], object] = lambda: None
         self.todo: Iterator[int] = iter(todo)
+        calls, frontier = frame.setup.calls, frame.marking.frontier
+        self.plain = all(calls[frontier[position].node].plain for position in todo)
         self.saves = frame.store is not None and frame.setup.save_each_step
         bound = frame.setup.limits.max_concurrency
         self.pullers = bound if bound is not None and 0 < bound < len(todo) else 0
@@ -88,12 +90,12 @@ class _Wide:
                 signal.set_result(None)
 
         self.wake = wake
-        scopes = [anyio.CancelScope() for _ in workers]
-        tasks = [loop.create_task(_within(*pair)) for pair in zip(scopes, workers, strict=True)]
+        cancels: list[Callable[[], object]] = []
+        tasks = [self._task(loop, worker, cancels) for worker in workers]
 
         def stop() -> None:
-            for scope in scopes:
-                scope.cancel()
+            for cancel in cancels:
+                cancel()
             wake()
 
         self.stop = stop
@@ -117,6 +119,20 @@ class _Wide:
             error = task.exception()
             if error is not None:
                 raise error
+
+    def _task(
+        self, loop: asyncio.AbstractEventLoop, worker: Worker, cancels: list[Callable[[], object]]
+    ) -> asyncio.Task[None]:
+        """A task for one worker, and how to cancel it: a plain node as asyncio does, which costs nothing beforehand;
+        anything else through a scope of its own."""
+        if self.plain:
+            task = loop.create_task(worker())
+            cancels.append(task.cancel)
+        else:
+            scope = anyio.CancelScope()
+            task = loop.create_task(_within(scope, worker))
+            cancels.append(scope.cancel)
+        return task
 
     async def _run_anyio(self, workers: Sequence[Worker]) -> None:
         async with anyio.create_task_group() as group:

@@ -16,12 +16,15 @@ from graphagent.checkpoint.record import ListDelta
 from graphagent.engine.frame import Frame, Ran, Setup, Step
 from graphagent.engine.merge import Merged
 from graphagent.engine.persist import save_step
+from graphagent.engine.plan import natural_end
 from graphagent.engine.stray import stray
 from graphagent.errors import EncodeError
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.fields import Field
-from graphagent.graph.names import END_INDEX
+from graphagent.graph.marking import Completion, Marking
+from graphagent.graph.names import END, END_INDEX
 from graphagent.graph.reducers import append
+from graphagent.graph.transitions import fire
 from graphagent.unset import UNSET
 
 BREATHE = 100
@@ -30,35 +33,46 @@ NO_LISTS: dict[str, ListDelta] = {}
 
 
 class LoneNode(NamedTuple):
-    """A node that a lone activation can run cheaply: a plain async function with one way out.
+    """A node that a lone activation can run cheaply: a plain async function whose ways out are known beforehand.
 
-    `target`: the node it leads to; or `router` and `labels`: who says so.
+    `after`: the marking it leads to; or `router` and `by_label`: who says so, and the markings.
     """
 
     fn: Callable[[Any], Any]
     step: Step
-    target: int | None
+    after: Marking | None
     router: Callable[[Any], Any] | None
-    labels: Any
+    by_label: Mapping[Any, Marking]
 
 
 def lone_nodes(graph: CompiledGraph, setup: Setup) -> tuple[LoneNode | None, ...]:
     """Per node how a lone activation runs, None where it needs the loop."""
-    watched = graph.before or graph.after or graph.schema.assign is not None or not graph.local
+    watched = graph.before or graph.after or graph.schema.assign is not None
     return tuple(None if watched else _lone_node(graph, setup, i) for i in range(len(graph.names)))
 
 
 def _lone_node(graph: CompiledGraph, setup: Setup, node: int) -> LoneNode | None:
-    call = setup.calls[node]
-    routers, plain = graph.routers[node], graph.plain[node]
-    if not call.plain or call.fn is None or graph.arrivals[node] or len(routers) + len(plain) != 1:
+    call, routers, step = setup.calls[node], graph.routers[node], setup.lone_steps[node]
+    if not call.plain or call.fn is None or graph.arrivals[node] or len(routers) > 1:
         return None
-    if plain:
-        return LoneNode(call.fn, setup.lone_steps[node], plain[0], None, None) if plain[0] != END_INDEX else None
+    if not routers:
+        after = _after(graph, node, ())
+        return None if after is None else LoneNode(call.fn, step, after, None, {})
     route = routers[0]
-    if route.is_async or route.many:
+    if route.is_async or route.many or route.any_node:
         return None
-    return LoneNode(call.fn, setup.lone_steps[node], None, route.router, route.labels)
+    ends = {END: END_INDEX, **route.labels}
+    by_label = {label: _after(graph, node, (target,)) for label, target in ends.items()}
+    known = {label: after for label, after in by_label.items() if after is not None}
+    return LoneNode(call.fn, step, None, route.router, known)
+
+
+def _after(graph: CompiledGraph, node: int, chosen: tuple[int, ...]) -> Marking | None:
+    """Where the lone activation of a node leads that chose these targets; None if the run would not end well there."""
+    after = fire(graph, graph.singles[node], (Completion(0, chosen),))
+    if any(after.joins) or (not after.frontier and natural_end(graph, after).kind != "completed"):
+        return None
+    return after
 
 
 def is_lone(frame: Frame) -> bool:
@@ -82,10 +96,13 @@ async def run_lone(frame: Frame) -> Step | None:
     lone, singles, view, fields = setup.lone, graph.singles, graph.schema.view, graph.schema.fields
     usage, recent, bound = tree.meter.usage, frame.recent, frame.step_bound
     writes = frame.store is not None and tree.durable
-    node = frame.marking.frontier[0].node
+    marking = frame.marking
     while True:
         # plan
-        here = lone[node]
+        frontier = marking.frontier
+        if len(frontier) != 1 or marking is not singles[frontier[0].node]:
+            return None
+        here = lone[frontier[0].node]
         if here is None or frame.steps >= bound or tree.stop is not None:
             return None
         # execute
@@ -103,28 +120,29 @@ async def run_lone(frame: Frame) -> Step | None:
         if merged is None:
             frame.ran = Ran(result)
             return here.step
-        target = here.target
-        if target is None:
+        label: Any = UNSET
+        after = here.after
+        if here.router is not None:
             try:
-                label = here.router(view(merged.state))  # type: ignore[misc]
-                target = here.labels.get(label, END_INDEX)
+                label = here.router(view(merged.state))
+                after = here.by_label.get(label)
             except Exception as error:
                 frame.ran = Ran(result, None, UNSET, error)
                 return here.step
-            if target == END_INDEX:  # the end, or a label that leads nowhere
-                frame.ran = Ran(result, None, label)
-                return here.step
+        if after is None:  # a label that leads nowhere, or to a stop that wants an explanation
+            frame.ran = Ran(result, None, label)
+            return here.step
         # checkpoint
         if writes:
             try:
-                await save_step(frame, merged, singles[target], here.step.nodes)
+                await save_step(frame, merged, after, here.step.nodes, end=not after.frontier)
             except EncodeError:
-                frame.ran = Ran(result, None, label if here.router else UNSET)
+                frame.ran = Ran(result, None, label)
                 return here.step
         else:
             frame.seq += 1
         frame.values = merged.state
-        frame.marking = singles[target]
+        frame.marking = marking = after
         frame.base = frame.seq
         frame.step += 1
         frame.steps += 1
@@ -133,7 +151,6 @@ async def run_lone(frame: Frame) -> Step | None:
         if frame.steps % BREATHE == 0:
             await anyio.lowlevel.checkpoint()
         recent.append(here.step.nodes)
-        node = target
 
 
 def _assigned(values: dict[str, Any], result: dict[str, Any], fields: Mapping[str, Field]) -> Merged | None:

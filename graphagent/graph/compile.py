@@ -46,6 +46,7 @@ def build(definition: GraphDef, schema: StateSchema, problems: tuple[Problem, ..
     for failure in definition.error_edges:
         failures[at[failure.source]].append((failure.errors, at[failure.target]))
     no_joins = (None,) * len(tables)
+    singles = tuple(Marking((Activation(i),), no_joins) for i in range(len(names)))
     return CompiledGraph(
         name=definition.name,
         definition=definition,
@@ -72,18 +73,20 @@ def build(definition: GraphDef, schema: StateSchema, problems: tuple[Problem, ..
         via_join=MappingProxyType(via_join),
         local=all(table.mode == "all" for table in tables),
         no_joins=no_joins,
-        initial=_initial(definition, index, no_joins),
-        singles=tuple(Marking((Activation(i),), no_joins) for i in range(len(names))),
+        initial=_initial(definition, index, singles),
+        singles=singles,
         before=_breakpoints(definition, index, "interrupt_before", [name for name, _ in definition.before]),
         after=_breakpoints(definition, index, "interrupt_after", [name for name, _ in definition.after]),
     )
 
 
-def _initial(definition: GraphDef, index: Index, no_joins: tuple[None, ...]) -> Marking:
+def _initial(definition: GraphDef, index: Index, singles: tuple[Marking, ...]) -> Marking:
     """One activation per entry point; several are the first split of the run."""
     entries = sorted({index[name]: name for name, _ in definition.entries}.items())
-    split = len(entries) > 1
-    return Marking(tuple(Activation(i, ((name, -1),) if split else (), trigger=()) for i, name in entries), no_joins)
+    if len(entries) == 1:
+        return singles[entries[0][0]]
+    frontier = tuple(Activation(i, ((name, -1),), trigger=()) for i, name in entries)
+    return Marking(frontier, singles[0].joins)
 
 
 def fingerprint(definition: GraphDef, schema: StateSchema) -> str:

@@ -244,7 +244,10 @@ class _Firing:
         )
         if not any(joins):
             joins = graph.no_joins
-        return Marking(tuple(frontier), joins, groups, self.ended)
+        marking = Marking(tuple(frontier), joins, groups, self.ended)
+        if len(frontier) == 1 and marking == graph.singles[frontier[0].node]:
+            return graph.singles[frontier[0].node]  # the engine knows a lone activation by this very object
+        return marking
 
     def _fire_join(self, join: int, arrivals: list[Arrival]) -> None:
         """What arrived triggers the target; like all triggers of one call to one node, firings merge."""

@@ -355,3 +355,40 @@ async def test_c024_an_edit_beside_a_waiting_child_is_not_undone_by_it(lives: An
     state = (await one.resume({"q": "a"})).unwrap()
     assert state.reply == "edited"
     assert state.log == ["edited", *["before"] * (depth - 1), "q=a", *["behind"] * depth]
+
+
+@pytest.mark.parametrize("first", ["left", "right"])
+async def test_c045_a_fork_of_a_half_answered_child_keeps_its_answers(lives: Any, first: str) -> None:
+    """A run forked when one of two questions of a child was answered waits for the other one only, in both lineages,
+    and the answered node is not run again."""
+    one = lives(lambda: wrapped(left_and_right(one.external), 2))
+    await one.run()
+    await one.resume({first: "x"})
+    second = {"left": "right", "right": "left"}[first]
+    async with one.open_store() as store:
+        await Executor(one.compiled, store, one.engine).fork(one.lineage, new_lineage=f"{one.lineage}-fork")
+    for name in (one.lineage, f"{one.lineage}-fork"):
+        async with one.open_store() as store:
+            executor = Executor(one.compiled, store, one.engine)
+            assert [item.key for item in await executor.interrupts(name)] == [second]
+            result = await executor.resume(name, {second: "y"})
+        assert sorted(result.unwrap().log) == sorted([*["before", "behind"] * 2, f"{first}=x", f"{second}=y"])
+    assert Counter(one.external)[f"runs {first}"] == 2
+
+
+async def test_c043_resumes_that_bring_nothing_do_not_grow_a_waiting_child(lives: Any) -> None:
+    """Resumes without an answer, and answers to others, leave a child that waits as it is: no row is added to it."""
+    one = lives(lambda: two_children(one.external, 0))
+    first = await one.run()
+    path = next(item.path for item in first.interrupts if item.key == "two0")
+    await one.resume({"two0": "x"})
+
+    async def rows() -> int:
+        async with one.open_store() as store:
+            return len(await store.history(one.lineage, path))
+
+    before = await rows()
+    for _ in range(3):
+        await one.resume()
+    await one.resume({"one": "x"})
+    assert await rows() == before

@@ -60,7 +60,7 @@ def random_call(rng: random.Random, graph: CompiledGraph, marking: Marking, send
     return [random_completion(rng, graph, place, sends) for place in places]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(SEEDS)
 def test_random_walks(rng: random.Random) -> None:
     """At every step: the order of completions doesn't matter, who goes on goes on as it was, and markings are stored.
@@ -100,7 +100,7 @@ def stored(graph: CompiledGraph, marking: Marking) -> Marking:
     return decode_marking(graph, plain, overlays_of(marking))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(SEEDS)
 def test_no_activation_is_lost_or_doubled(rng: random.Random) -> None:
     """Against a count of tokens: a call runs each target it triggers once and uses up every full set of arrivals."""
@@ -145,7 +145,7 @@ def triggered(
     return targets - {END_INDEX}
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SEEDS)
 def test_the_eager_order_runs_what_supersteps_run(rng: random.Random) -> None:
     """Where merges go through joins, single fires in any order run the same nodes, on the same branch paths."""
