@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 StreamMode = Literal["updates", "messages", "tasks", "checkpoints", "custom", "debug", "error"]
 MODES: tuple[str, ...] = ("updates", "messages", "tasks", "checkpoints", "custom", "debug")
 
 
-@dataclass(frozen=True, slots=True)
-class RunEvent:
+class RunEvent(NamedTuple):
     """One event of a run.
 
     `seq`: gap-free within a stream. `mode` and `kind`: `updates`/update (a node's checked update); `messages`/text

@@ -57,9 +57,7 @@ class CheckpointStore(Protocol):
     persistent: bool
     """True if rows outlive the process: values are encoded when written."""
 
-    async def acquire(
-        self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None
-    ) -> Lease:
+    async def acquire(self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None) -> Lease:
         """Take the lineage for one run. Raises LineageBusy while another live owner holds it.
 
         An owner whose process is known to be dead, or whose lease has expired, is taken over at once. The store

@@ -57,7 +57,15 @@ class NodeContext:
     """The second argument of a node function. Valid until the node returns."""
 
     __slots__ = (
-        "_activation", "_asked", "_attempt", "_before", "_frame", "_ledger", "_ordinal", "_position", "_random",
+        "_activation",
+        "_asked",
+        "_attempt",
+        "_before",
+        "_frame",
+        "_ledger",
+        "_ordinal",
+        "_position",
+        "_random",
     )
 
     def __init__(self, frame: Frame, position: int, activation: Activation) -> None:

@@ -104,7 +104,7 @@ class _Eager:
             busy.add(origin.node)
             scope = self.running[origin] = anyio.CancelScope()
             if frame.tree.emitter is not None:
-                await frame.tree.emitter.step_begins(frame, Step((position,), step.nodes))
+                await frame.tree.emitter.step_begins(frame, Step((position,), step.nodes), places_of(frame))
             # the activation keeps the state and the frontier it started from, whatever completes meanwhile
             group.start_soon(self._one, copy.copy(frame), position, origin, scope)
 
@@ -141,7 +141,7 @@ class _Eager:
     async def _advance(self, position: int, origin: Origin, outcome: Outcome, result: Result) -> None:
         frame = self.frame
         emitter = frame.tree.emitter
-        places = places_of(frame) if emitter is not None else {}
+        places = places_of(frame) if emitter is not None else ()
         breaks = breaks_after(frame, result.merged.state, only=position) if frame.graph.after else None
         if breaks is not None and breaks.kind == "failed":
             self._fail(origin, outcome, breaks)
@@ -186,8 +186,7 @@ class _Eager:
             )
         self._note_writes(origin, outcome)
         if emitter is not None:
-            step = Step((position,), (origin.node,))
-            await emitter.step_ended(frame, step, result, {position: outcome}, places)
+            await emitter.step_ended(frame, result, {position: outcome}, places)
         if breaks is not None and (self.stop is None or self.stop.kind != "failed"):
             self.stop = breaks
 

@@ -13,6 +13,7 @@ from graphagent.checkpoint.memory import MemoryCheckpoints
 from graphagent.checkpoint.record import Loaded
 from graphagent.checkpoint.store import CheckpointStore
 from graphagent.clock import Clock, SystemClock
+from graphagent.engine.channel import Channel
 from graphagent.engine.conflict import ConflictPolicy, take_lineage
 from graphagent.engine.eager import run_eager
 from graphagent.engine.frame import Frame, Mode, Setup, Step, Tree
@@ -28,7 +29,7 @@ from graphagent.engine.result import RunResult
 from graphagent.engine.run import Handle, drive_root, give_back, new_handle
 from graphagent.engine.setup import node_calls
 from graphagent.engine.state_codec import StateCodec
-from graphagent.engine.stream import Emitter, wanted_modes
+from graphagent.engine.stream import Emitter, EventStream, wanted_modes
 from graphagent.engine.timetravel import TimeTravel, is_settled
 from graphagent.engine.watch import debug_enabled
 from graphagent.errors import AnswerError, CheckpointNotFound, InterruptedRunError, UsageError, alternatives
@@ -175,7 +176,7 @@ class Executor(TimeTravel):
         context: Any = None,
         budget: Budget | None = None,
         abandon: bool = False,
-        buffer: int = 16,
+        buffer: int = 64,
     ) -> AsyncIterator[EventStream]:
         """A run, or with `resume`, answers or a checkpoint a resume, whose events are read as they come.
 
@@ -184,23 +185,24 @@ class Executor(TimeTravel):
         block early cancels the run, and ends when nothing of it runs any more.
         """
         wanted = wanted_modes(modes)
-        send, receive = anyio.create_memory_object_stream[RunEvent](buffer)
-        emitter = Emitter(wanted, send)
-        events = EventStream(receive)
+        channel = Channel[RunEvent](buffer)
+        emitter = Emitter(wanted, channel)
+        events = EventStream(channel)
 
         async def work() -> None:
             try:
-                with send:
-                    if resume or answers is not None or answer is not UNSET or checkpoint is not None:
-                        if lineage is None:
-                            raise UsageError("a resume needs its lineage")
-                        events.result = await self._resume(
-                            lineage, answers or {}, answer, checkpoint, namespace, context, budget, emitter
-                        )
-                    else:
-                        events.result = await self._run(input, lineage, namespace, context, budget, abandon, emitter)
+                if resume or answers is not None or answer is not UNSET or checkpoint is not None:
+                    if lineage is None:
+                        raise UsageError("a resume needs its lineage")
+                    events.result = await self._resume(
+                        lineage, answers or {}, answer, checkpoint, namespace, context, budget, emitter
+                    )
+                else:
+                    events.result = await self._run(input, lineage, namespace, context, budget, abandon, emitter)
             except Exception as error:
                 events.error = error
+            finally:
+                channel.end()
 
         problem: Exception | None = None
         async with anyio.create_task_group() as group:
@@ -211,7 +213,6 @@ class Executor(TimeTravel):
                 problem = error
             finally:
                 emitter.leave()
-                receive.close()
         if problem is not None:
             raise problem
 
@@ -363,26 +364,3 @@ class Executor(TimeTravel):
         heads = await self._store.history(lineage, namespace, limit=5)
         known = alternatives(str(checkpoint), [header.id for header in heads])
         return CheckpointNotFound(f"no checkpoint '{checkpoint}' in lineage '{lineage}': {known}")
-
-
-class EventStream:
-    """The events of a run, to be read with `async for`; `result` is there after the last one."""
-
-    def __init__(self, receive: Any) -> None:
-        self._receive = receive
-        self._read = 0
-        self.result: RunResult | None = None
-        self.error: Exception | None = None
-
-    def __aiter__(self) -> EventStream:
-        return self
-
-    async def __anext__(self) -> RunEvent:
-        try:
-            event: RunEvent = await self._receive.receive()
-        except anyio.EndOfStream:
-            if self.error is not None:
-                raise self.error from None
-            raise StopAsyncIteration from None
-        self._read += 1  # numbered here: an attempt may be cut off while its event waits for room
-        return replace(event, seq=self._read - 1)

@@ -93,9 +93,7 @@ async def _with_children(
         to = child_namespace(frame, question.position)
         first = await load_row(source.store, setup, source.lineage, space, 0)
         if first is not None and first.row.source == "input" and seq > 0:  # what it began with, to tell what it changed
-            await branch_off(
-                setup, setup_of, source, frame.tree, space, first, kind="input", to=to, drop_finished=True
-            )
+            await branch_off(setup, setup_of, source, frame.tree, space, first, kind="input", to=to, drop_finished=True)
         child = await branch_off(setup, setup_of, source, frame.tree, space, loaded, to=to)
         assert child.head is not None
         moved[question.frame] = (to, child.head)

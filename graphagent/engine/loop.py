@@ -21,8 +21,9 @@ async def run_supersteps(frame: Frame) -> Stop:
         step = (await run_lone(frame) if is_lone(frame) else None) or plan(frame)
         if isinstance(step, Stop):
             return await end(frame, step)
+        places = () if emitter is None else places_of(frame)
         if emitter is not None:
-            await emitter.step_begins(frame, step)
+            await emitter.step_begins(frame, step, places)
 
         try:
             await execute(frame, step.todo)
@@ -43,10 +44,9 @@ async def run_supersteps(frame: Frame) -> Stop:
         except EncodeError as error:
             return await end(frame, unstorable(frame, error))
 
-        places = places_of(frame) if emitter is not None else {}
         outcomes = advance(frame, result, step.nodes)
         if emitter is not None:
-            await emitter.step_ended(frame, step, result, outcomes, places)
+            await emitter.step_ended(frame, result, outcomes, places)
         if breaks is not None:
             return await end(frame, breaks)
 

@@ -53,9 +53,7 @@ def is_settled(graph: CompiledGraph, row: Row) -> bool:
     return not marking.frontier and natural_end(graph, marking).kind == "completed"
 
 
-def changes_between(
-    names: Iterable[str], before: Mapping[str, Any], after: Mapping[str, Any]
-) -> dict[str, Change]:
+def changes_between(names: Iterable[str], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Change]:
     """The fields of `names` whose values differ, in that order."""
     changes = {}
     for name in names:

@@ -189,6 +189,7 @@ class Campaign:
                 fault += f", then at point {second} ({other.trace[-1] if other.trace else 'nothing'})"
                 trace = (*trace, *other.trace, KILLED)
             last = self.life(lineage)
+            trace = (*trace, *last.trace)
         return judge(fault, self.run_of(last, self.effects(lineage)), expected, trace)
 
     def run_of(self, life: Life, effects: Sequence[str]) -> Run:

@@ -27,7 +27,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run that met with a fault. `trace`: what it passed until then, where that was recorded."""
+    """One run that met with a fault. `trace`: what all its processes passed, where that was recorded."""
 
     fault: str
     verdict: Verdict

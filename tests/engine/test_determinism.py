@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 BRANCHES = 50
 LONGEST = 0.003  # seconds that a branch sleeps at most
 MODES = ("updates", "tasks", "checkpoints", "debug")
-RUNS = {"memory": 40, "sqlite": 200, "postgres": 40}
+RUNS = {"memory": 20, "sqlite": 200, "postgres": 20}
 
 
 class Gathered(BaseModel):

@@ -89,12 +89,18 @@ def _effect(ctx: Any, name: str, guard: str) -> tuple[tuple[Any, ...], dict[str,
     return (f"{guard}-{name}", world.act, guard, key, label), options
 
 
+def _activation(ctx: Any) -> str:
+    """Frame, row and position from which an activation started, as a KillingStore names the place where it is kept."""
+    origin = ctx._frame.origin(ctx._position)
+    return f"{ctx.namespace or 'root'}/{origin.base}.{origin.position}"
+
+
 def worker(name: str, *guards: str, **update: Any) -> Callable[..., Any]:
     """A node with an effect for each guard, between points of its own."""
 
     async def node(state: Work, ctx: NodeContext) -> dict[str, Any]:
         assert PLACE.world is not None
-        PLACE.world.points.reach(f"node begins {name}")
+        PLACE.world.points.reach(f"node begins {_activation(ctx)} {name}")
         for guard in guards:
             arguments, options = _effect(ctx, name, guard)
             await ctx.step(*arguments, **options)
@@ -108,6 +114,8 @@ def threaded(name: str, guard: str) -> Callable[..., Any]:
     """A sync node, which runs in a thread."""
 
     def node(state: Work, ctx: NodeContext) -> dict[str, Any]:
+        assert PLACE.world is not None
+        PLACE.world.points.reach(f"node begins {_activation(ctx)} {name}")
         arguments, options = _effect(ctx, name, guard)
         ctx.step(*arguments, **options)
         return {"log": [name], "total": 1}

@@ -1,4 +1,5 @@
-"""Which effects without a guard may, or must, have an unknown outcome, as the points that a run passed tell."""
+"""What the points that a run passed tell: which effects without a guard may, or must, have an unknown outcome, and
+whether anything that was kept ran again."""
 
 from __future__ import annotations
 
@@ -38,8 +39,26 @@ def open_claims(trace: Iterable[str]) -> list[str]:
     return [state for state in found.values() if state != "committed"]
 
 
+def run_again(trace: Iterable[str]) -> list[str]:
+    """Activations that began although their result had been kept."""
+    kept: set[str] = set()
+    again = []
+    for line in trace:
+        moment, _, rest = line.partition(" ")
+        what, _, place = rest.partition(" ")
+        if (moment, what) == ("after", "put_activations"):
+            base, _, positions = place.rpartition(".")
+            kept.update(f"{base}.{position}" for position in positions.split(","))
+        elif (moment, what) == ("node", "begins") and place.partition(" ")[0] in kept:
+            again.append(place)
+    return again
+
+
 def misjudged(trial: Trial) -> str:
-    """What is wrong with the verdict about unknown outcomes, empty if nothing is."""
+    """What the trace of a trial shows to be wrong beside its verdict, empty if nothing is."""
+    again = run_again(trial.trace)
+    if again:
+        return f"{trial.fault}: {again} ran again although the result was kept"
     claims = open_claims(trial.trace)
     if trial.verdict == "unknown" and not claims:
         return f"{trial.fault}: EffectUnknown, and no unguarded effect was open"

@@ -32,7 +32,7 @@ def unordered(state: dict[str, Any]) -> dict[str, Any]:
     return {**state, "log": sorted(state["log"])}
 
 
-@pytest.mark.parametrize("graph", ["demo", "4", "7"])
+@pytest.mark.parametrize("graph", ["demo", "7"])
 @pytest.mark.parametrize("kind", KINDS)
 async def test_c067_every_kind_of_fault_at_every_write(graph: str, kind: Any, engine: Any, effects: Any) -> None:
     """Crashes, failed writes, lost replies and delays change neither the final state nor what was done outside."""

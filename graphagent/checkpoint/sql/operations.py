@@ -141,14 +141,11 @@ def frame_key(grip: Grip, namespace: str) -> Operation[int]:
     """The key of a frame, made if need be."""
     if namespace in grip.keys.frames:
         return grip.keys.frames[namespace]
-    key = (grip.keys.lineage, namespace)
-    found = yield "SELECT id FROM ga_frames WHERE lineage = ? AND namespace = ?", key
-    if not found:
-        found = yield (  # another task of this run may be making it as well
-            "INSERT INTO ga_frames (lineage, namespace) VALUES (?, ?) "
-            "ON CONFLICT (lineage, namespace) DO UPDATE SET namespace = excluded.namespace RETURNING id",
-            key,
-        )
+    found = yield (  # an earlier run, or another task of this one, may have made it
+        "INSERT INTO ga_frames (lineage, namespace) VALUES (?, ?) "
+        "ON CONFLICT (lineage, namespace) DO UPDATE SET namespace = excluded.namespace RETURNING id",
+        (grip.keys.lineage, namespace),
+    )
     return int(found[0][0])
 
 
@@ -156,14 +153,11 @@ def run_key(grip: Grip, run: tuple[str, str]) -> Operation[int]:
     """The key of a run id with a fingerprint, made if need be."""
     if run in grip.keys.runs:
         return grip.keys.runs[run]
-    key = (grip.keys.lineage, *run)
-    found = yield "SELECT id FROM ga_runs WHERE lineage = ? AND run_id = ? AND fingerprint = ?", key
-    if not found:
-        found = yield (
-            "INSERT INTO ga_runs (lineage, run_id, fingerprint) VALUES (?, ?, ?) "
-            "ON CONFLICT (lineage, run_id, fingerprint) DO UPDATE SET run_id = excluded.run_id RETURNING id",
-            key,
-        )
+    found = yield (
+        "INSERT INTO ga_runs (lineage, run_id, fingerprint) VALUES (?, ?, ?) "
+        "ON CONFLICT (lineage, run_id, fingerprint) DO UPDATE SET run_id = excluded.run_id RETURNING id",
+        (grip.keys.lineage, *run),
+    )
     return int(found[0][0])
 
 
@@ -192,7 +186,7 @@ def append(grip: Grip, batch: Batch, dialect: Dialect) -> Operation[tuple[int, d
         if run not in runs:
             runs[run] = yield from run_key(grip, run)
         key = row_id(frame, seq)
-        if (yield "SELECT 1 FROM ga_rows WHERE id = ?", (key,)):
+        if dialect.lossy and (yield "SELECT 1 FROM ga_rows WHERE id = ?", (key,)):
             raise row_exists(grip.lineage, batch.namespace, seq)
         yield INSERT_ROW, (key, runs[run], *columns, grip.keys.lineage, grip.token)
     if batch.closes is not None:

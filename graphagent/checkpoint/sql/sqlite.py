@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import anyio.to_thread
 
+from graphagent.checkpoint.lease import row_exists
 from graphagent.checkpoint.sql import operations
 from graphagent.checkpoint.sql.operations import INSERT_ROW, Batch, Dialect, Grip, Operation
 from graphagent.checkpoint.sql.options import Sync
@@ -23,6 +24,10 @@ T = TypeVar("T")
 _OLDEST = (3, 35)  # the first SQLite with RETURNING
 
 DIALECT = Dialect(now="(julianday('now') - 2440587.5) * 86400.0", greatest="max", share="", exclusive="", lossy=False)
+
+
+PAGE_SIZE = 2048
+"""Bytes; of a new file. Its dozen tables and indexes take a page each before the first row."""
 
 
 class SqliteDriver:
@@ -67,6 +72,7 @@ class SqliteDriver:
             cached_statements=256,
         )
         try:
+            connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
             if self.path:
                 _use_wal(connection, self._busy_timeout)
             connection.execute(f"PRAGMA synchronous = {'NORMAL' if self._sync == 'normal' else 'FULL'}")
@@ -106,7 +112,12 @@ class SqliteDriver:
             frame, run_key = keys.frames.get(batch.namespace), keys.runs.get(run)
             if frame is not None and run_key is not None and self._insert(grip, row_id(frame, seq), run_key, columns):
                 return
-        key, runs = await self.write(lambda: operations.append(grip, batch, DIALECT))
+        try:
+            key, runs = await self.write(lambda: operations.append(grip, batch, DIALECT))
+        except SaveError as error:
+            if isinstance(error.__cause__, sqlite3.IntegrityError):
+                raise row_exists(grip.lineage, batch.namespace, batch.rows[0][0]) from error
+            raise
         keys.frames[batch.namespace] = key
         keys.runs.update(runs)
 
