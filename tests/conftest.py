@@ -18,6 +18,11 @@ BROUGHT = ("PostgreSQL", "pgbouncer", "tmux", "strace", "CA bundle", "numpy")
 """What `.ci/run` brings: with GRAPHAGENT_TEST_NO_SKIP a test that was skipped for want of it fails the run."""
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Ids that every worker of pytest-xdist makes alike: the order in which a set shows itself differs by process."""
+    return repr(sorted(val, key=repr)) if isinstance(val, set | frozenset) else None
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a CI run in which something was skipped that CI brings."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -18,6 +18,12 @@ from graphagent.errors import RunStalled
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(params=["superstep", "eager"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """The name of each engine; the way without debug mode is the same as far as this file goes."""
+    return str(request.param)
+
+
 class Log(BaseModel):
     log: Annotated[list[str], append] = []
     pick: list[str] = []

@@ -32,6 +32,12 @@ from graphagent.messages import ToolCall
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(params=["superstep", "eager"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """The name of each engine; the way without debug mode is the same as far as this file goes."""
+    return str(request.param)
+
+
 class Abc(BaseModel):
     a: int = 1
     b: int = 1000

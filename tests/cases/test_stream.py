@@ -18,6 +18,12 @@ pytestmark = pytest.mark.anyio
 ALL = ("updates", "messages", "tasks", "checkpoints", "custom", "debug")
 
 
+@pytest.fixture(params=["superstep", "eager"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """The name of each engine; the way without debug mode is the same as far as this file goes."""
+    return str(request.param)
+
+
 class Log(BaseModel):
     log: Annotated[list[str], append] = []
     letter: str = ""

@@ -96,3 +96,8 @@ PLAIN = st.recursive(
     max_leaves=10,
 )
 """Plain data, among it much that no encoder ever made."""
+
+
+def label(value: object) -> str:
+    """A test id that every process makes alike: the order in which a set shows itself differs."""
+    return str(sorted(value, key=repr)) if isinstance(value, set | frozenset) else str(value)

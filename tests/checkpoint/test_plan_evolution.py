@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 from uuid import UUID
 
 import pytest
-from codec_values import PLAIN
+from codec_values import PLAIN, label
 from hypothesis import given
 from pydantic import BaseModel, Field, PrivateAttr, SecretStr
 
@@ -90,7 +90,7 @@ class Access(enum.Flag):
         (Model | Other, {"title": "a"}, Other(title="a")),
         (list[int] | list[str], ["a"], ["a"]),
     ],
-    ids=str,
+    ids=label,
 )
 def test_what_needs_no_guess_is_read(annotation: Any, plain: Any, value: Any) -> None:
     """New fields with a default, new union arms, wider scalars and aliases of renamed members read old data."""
@@ -137,7 +137,7 @@ def test_defaults_are_not_given_fields() -> None:
         (dict[str, int], [1], "state.x", "declared 'dict[str, int]'"),
         (list[date], ["2026-02-30"], "state.x[0]", "is no 'datetime.date'"),
     ],
-    ids=str,
+    ids=label,
 )
 def test_what_needs_a_guess_is_refused_by_name(annotation: Any, plain: Any, where: str, text: str) -> None:
     """Data that don't fit the declared type are a DecodeError naming the place, the type and the nearest name."""
@@ -168,7 +168,7 @@ def test_what_needs_a_guess_is_refused_by_name(annotation: Any, plain: Any, wher
         Model,
         int | Model,
     ],
-    ids=str,
+    ids=label,
 )
 def test_each_kind_of_type_checks_both_ways(annotation: Any) -> None:
     """A value of another class is refused on the way in, data of another shape on the way out, for every kind."""

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pydantic
 import pytest
-from codec_values import traits
+from codec_values import label, traits
 from declared_types import (
     DAY,
     Access,
@@ -133,7 +133,7 @@ def _stored(annotation: Any, value: Any, **options: Any) -> Any:
         (Node, Node(value=1), {"value": 1, "$": {"unset": {"next": None, "kids": []}}}),
         (Loose, Loose(z=DAY), {"$": {"unset": {"a": 1}, "extra": {"z": {"$": ["date", "2026-11-30"]}}}}),
     ],
-    ids=str,
+    ids=label,
 )
 def test_values_of_declared_types_come_back(annotation: Any, value: Any, plain: Any) -> None:
     """A value of each kind of declared type is stored in the form shown and comes back equal, classes included."""

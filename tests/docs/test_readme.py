@@ -35,3 +35,18 @@ def test_the_first_block_does_what_the_text_says(tmp_path):
 def test_linked_file_exists(target):
     """Every file that the README links to exists."""
     assert (ROOT / target).exists()
+
+
+def test_the_commands_of_the_readme_work(tmp_path):
+    """Every `graphagent` command that the README shows runs on the run that its first block leaves behind."""
+    script = tmp_path / "triage.py"
+    script.write_text(BLOCKS[0], encoding="utf-8")
+    subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, timeout=60, check=True)
+    shell = re.search(r"```sh\n(export GRAPHAGENT_DB.*?)```", README, flags=re.DOTALL).group(1)
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = subprocess.run(
+        ["sh", "-ec", shell], cwd=tmp_path, capture_output=True, text=True, timeout=120, env={"PATH": path}
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert "case-1:1" in done.stdout
+    assert "flowchart TD" in done.stdout
