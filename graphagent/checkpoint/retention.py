@@ -157,7 +157,7 @@ def bases_to_keep(rows: Sequence[RowFacts], keep: Set[int]) -> set[int]:
 def origins_of(marking: Any) -> tuple[int, ...]:
     """The rows from which the activations of a stored marking started, where the engine wrote them down.
 
-    It does so as `{"m": marking, "o": [[base, position, visit], ...]}` (see `graphagent.engine.persist`).
+    It does so as `{"m": marking, "o": [[base, position, visit, started], ...]}` (see `graphagent.engine.persist`).
     """
     origins = marking.get("o", ()) if type(marking) is dict and "m" in marking else ()
     return tuple(origin[0] for origin in origins)

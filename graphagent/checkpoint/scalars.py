@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 import pathlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
@@ -18,7 +19,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from pydantic import AnyUrl, ByteSize
+from pydantic import ByteSize
 from pydantic_core import TzInfo
 
 from graphagent.checkpoint.refusal import Refused, class_name, shown
@@ -135,8 +136,14 @@ def declared_scalar(cls: type) -> Scalar | None:
         return SCALARS[cls]
     if cls in (pathlib.Path, pathlib.PurePath):
         cls = type(cls())
-    if cls in _TEXT_CLASSES or issubclass(cls, pathlib.Path | AnyUrl):
+    if cls in _TEXT_CLASSES or issubclass(cls, pathlib.Path) or _is_url(cls):
         return Scalar(cls.__name__, cls, str, str, cls)
     if cls is ByteSize:
         return Scalar(cls.__name__, cls, int, int, cls)
     return None
+
+
+def _is_url(cls: type) -> bool:
+    """True for pydantic's urls. Their module costs half a megabyte and is loaded only by those who declare one."""
+    networks = sys.modules.get("pydantic.networks")
+    return networks is not None and issubclass(cls, networks.AnyUrl)

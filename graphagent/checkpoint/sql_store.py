@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
@@ -27,9 +27,11 @@ from graphagent.checkpoint.sql.rows import (
     encode_activation,
     encode_row,
 )
-from graphagent.checkpoint.sql.schema import MigrationReport
 from graphagent.checkpoint.store import Lease, PartCodec, Signal
 from graphagent.errors import LeaseLost
+
+if TYPE_CHECKING:
+    from graphagent.checkpoint.sql.schema import MigrationReport
 
 _DELTA = COLUMNS.index("delta")
 _FOR_EVER = 1e12  # seconds

@@ -15,7 +15,7 @@ import anyio.from_thread
 from graphagent.checkpoint.plans import plan_for
 from graphagent.checkpoint.record import Question
 from graphagent.clock import Clock
-from graphagent.engine.effects import Claim, Ledger, return_type
+from graphagent.engine.effects import Claim, Ledger, inside_step, refuse_inside_step, return_type
 from graphagent.engine.hooks import settled
 from graphagent.engine.questions import (
     InterruptSignal,
@@ -177,6 +177,7 @@ class NodeContext:
 
     def ask(self, key: str, prompt: Any, answer_type: Any) -> Any:
         """The answer, or the question noted and InterruptSignal raised."""
+        refuse_inside_step(key)
         if any(question.key == key for question in self._asked):  # a wrapper swallowed the signal and tries again
             raise InterruptSignal(key)
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
@@ -236,7 +237,9 @@ class NodeContext:
         claim = await self.claim(name, fn, reconcile is not None, idempotent)
         if claim.open:
             call = reconcile if claim.unknown and reconcile is not None else functools.partial(fn, *args)
-            await self.commit(claim, await settled(call()))
+            with inside_step(name):
+                result = await settled(call())
+            await self.commit(claim, result)
         return claim.result
 
     async def emit(self, kind: str, payload: Any = None) -> None:
@@ -346,9 +349,10 @@ class SyncContext:
         claim = self._call(self._ctx.claim, name, fn, reconcile is not None, idempotent)
         if claim.open:
             call = reconcile if claim.unknown and reconcile is not None else functools.partial(fn, *args)
-            result = call()
-            if inspect.isawaitable(result):
-                result = self._call(settled, result)
+            with inside_step(name):
+                result = call()
+                if inspect.isawaitable(result):
+                    result = self._call(settled, result)
             self._call(self._ctx.commit, claim, result)
         return claim.result
 

@@ -106,7 +106,10 @@ class _Eager:
             if frame.tree.emitter is not None:
                 await frame.tree.emitter.step_begins(frame, Step((position,), step.nodes), places_of(frame))
             # the activation keeps the state and the frontier it started from, whatever completes meanwhile
-            group.start_soon(self._one, copy.copy(frame), position, origin, scope)
+            begun = copy.copy(frame)
+            begun.values = frame.inputs.get(origin, frame.values)
+            frame.started.setdefault(origin, frame.seq)
+            group.start_soon(self._one, begun, position, origin, scope)
 
     async def _one(self, frame: Frame, position: int, origin: Origin, scope: anyio.CancelScope) -> None:
         began = self.done
@@ -179,6 +182,8 @@ class _Eager:
             replace(q, position=moved[q.position]) for q in frame.questions if q.position != position
         )
         frame.held, frame.kept = {}, set()
+        frame.started.pop(origin, None)
+        frame.inputs.pop(origin, None)
         frame.passed = frozenset(moved[p] for p in frame.passed if p != position)
         if self.stop is not None:  # at a breakpoint before another node of this frontier
             self.stop = self.stop._replace(

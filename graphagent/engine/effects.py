@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import sys
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -14,10 +16,33 @@ import anyio
 
 from graphagent.checkpoint.plans import Plan
 from graphagent.checkpoint.record import EffectRow
-from graphagent.errors import EffectUnknown, EncodeError
+from graphagent.errors import EffectUnknown, EncodeError, UsageError
 
 if TYPE_CHECKING:
     from graphagent.engine.frame import Frame, Origin
+
+
+_INSIDE: ContextVar[str | None] = ContextVar("graphagent_step", default=None)
+
+
+@contextmanager
+def inside_step(name: str) -> Iterator[None]:
+    """The function of step `name` runs."""
+    token = _INSIDE.set(name)
+    try:
+        yield
+    finally:
+        _INSIDE.reset(token)
+
+
+def refuse_inside_step(key: str) -> None:
+    """Raise UsageError if the function of a step asks: unwinding it would leave the effect with an unknown outcome."""
+    name = _INSIDE.get()
+    if name is not None:
+        raise UsageError(
+            f"the question '{key}' is asked inside the function of ctx.step('{name}'); "
+            f"ask before the step and pass the answer to it"
+        )
 
 
 @dataclass(slots=True)

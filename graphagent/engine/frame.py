@@ -131,6 +131,8 @@ class Frame:
     origins: list[Origin] | None = None  # of the frontier; None: all started from row `base`
     resuming: bool = False  # no step has been taken since the frame was loaded
     ran: Ran | None = None  # a lone node has run and waits for the loop to settle it
+    started: dict[Origin, int] = field(default_factory=dict)  # eager: the newest row when an activation started
+    inputs: dict[Origin, dict[str, Any]] = field(default_factory=dict)  # what those of an earlier run had started on
     landed: bool = False
     ended: bool = False  # the newest row is an end row
     recent: deque[tuple[str, ...]] = field(default_factory=lambda: deque(maxlen=24))  # nodes of the last steps

@@ -182,7 +182,8 @@ def _row(
         frame.snap = seq
     plain = encode_marking(frame.graph, marking)
     if frame.origins is not None:
-        plain = {"m": plain, "o": [[o.base, o.position, o.visit] for o in frame.origins]}
+        started = frame.started
+        plain = {"m": plain, "o": [[o.base, o.position, o.visit, started.get(o, -1)] for o in frame.origins]}
     return Row(
         seq,
         frame.head,

@@ -112,13 +112,31 @@ async def load_frame(setup: Setup, tree: Tree, namespace: str, loaded: Loaded) -
         names = graph.names
         frame.origins = [
             Origin(base, position, visit, names[activation.node])
-            for (base, position, visit), activation in zip(origins, frame.marking.frontier, strict=True)
+            for (base, position, visit, _), activation in zip(origins, frame.marking.frontier, strict=True)
         ]
+        await _take_up_inputs(frame, {o: seq for o, (*_, seq) in zip(frame.origins, origins, strict=True)})
     elif setup.engine == "eager":
         frame.origins = fresh_origins(frame, row.base)
     if len(frame.marking.frontier) > 1 or row.source in ("interrupt", "error"):
         await _take_up_finished(frame)
     return frame
+
+
+async def _take_up_inputs(frame: Frame, started: dict[Origin, int]) -> None:
+    """Eager: an activation that had started runs again on the state it started from, whatever completed meanwhile.
+
+    Where that row has been pruned, it is the newest state.
+    """
+    assert frame.store is not None
+    schema, defaults = frame.graph.schema, frame.graph.schema.start_values()
+    for origin, seq in started.items():
+        if seq < 0:
+            continue
+        frame.started[origin] = seq
+        if seq != frame.head:
+            earlier = await frame.store.load(frame.lineage, frame.namespace, seq, frame.setup.codec)
+            if earlier is not None:
+                frame.inputs[origin] = {**defaults, **contained(schema, earlier.values)}
 
 
 async def _take_up_finished(frame: Frame) -> None:

@@ -288,7 +288,6 @@ async def test_c051_a_failure_beside_a_question_is_not_lost(lives: Any) -> None:
     assert (await one.resume()).unwrap().reply == 1
 
 
-@pytest.mark.xfail(reason="a question inside the function of ctx.step leaves a claim of unknown outcome", strict=True)
 async def test_c051_a_question_inside_a_recorded_step_does_not_block_the_run(lives: Any) -> None:
     """A tool that is run as a recorded step asks for approval itself: with the answer the step is done, once (or the
     question is refused at the first run, naming the step)."""

@@ -307,13 +307,8 @@ async def test_e67_a_forced_pause_runs_the_node_again(store: Any, engine: Any, l
     assert (result.unwrap().log, gate.calls) == (["a", "gate saw a", "b"], 2)
 
 
-async def test_e67_what_had_finished_beside_it_is_kept(
-    store: Any, engine: Any, lineage: str, request: pytest.FixtureRequest
-) -> None:
+async def test_e67_what_had_finished_beside_it_is_kept(store: Any, engine: Any, lineage: str) -> None:
     """Of two branches the finished one isn't run again, and the other starts again from its original input."""
-    if engine == "eager":
-        reason = "an eager activation that is run again starts from the newest state; where it started isn't recorded"
-        request.applymarker(pytest.mark.xfail(reason=reason))
     gate, fast = Gate(), 0
 
     async def quick(state: Trail) -> dict[str, Any]:

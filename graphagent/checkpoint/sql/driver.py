@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from graphagent.checkpoint.sql.heartbeat import Runner
 from graphagent.checkpoint.sql.operations import Batch, Dialect, Grip, Operation
 from graphagent.checkpoint.sql.options import PoolOptions, Sync
-from graphagent.checkpoint.sql.schema import MigrationReport
-from graphagent.checkpoint.sql.sqlite import SqliteDriver
 from graphagent.checkpoint.sql.urls import postgres_url, sqlite_path
 from graphagent.errors import UsageError
+
+if TYPE_CHECKING:
+    from graphagent.checkpoint.sql.schema import MigrationReport
 
 T = TypeVar("T")
 
@@ -61,6 +62,12 @@ def driver_for(url: str, sync: Sync, busy_timeout: float, migrate: bool, pool: P
     path = sqlite_path(url)
     if path is None:
         return _postgres(postgres_url(url), migrate, pool)
+    return _sqlite(path, sync, busy_timeout, migrate)
+
+
+def _sqlite(path: str, sync: Sync, busy_timeout: float, migrate: bool) -> Driver:
+    from graphagent.checkpoint.sql.sqlite import SqliteDriver
+
     return SqliteDriver(path, sync, busy_timeout, migrate)
 
 
