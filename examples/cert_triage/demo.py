@@ -29,7 +29,8 @@ DATABASE = f"sqlite:///{(FOLDER / 'demo.db').as_posix()}"
 COLOURS = {"ok": "green", "warning": "yellow", "critical": "red"}
 NEXT = {
     "Step through it": f"graphagent history {{lineage}} --db {DATABASE}",
-    "Check the graph": "graphagent check examples.cert_triage.graph:graph",
+    "Check that the graph still goes the way the run went": "graphagent replay {lineage} "
+    f"--graph examples.cert_triage.graph:graph --db {DATABASE}",
     "Break it (edit the host in the file first)": "graphagent run examples.cert_triage.graph:graph "
     f"--input {FOLDER.as_posix()}/healthy.json",
 }

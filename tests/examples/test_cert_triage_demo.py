@@ -63,11 +63,27 @@ def test_the_demo_ends_with_report_graph_and_next_steps(tmp_path: Path, capsys: 
         "- Remediation: script written to",
         "flowchart TD",
         "Try next",
-        "graphagent check",
+        "graphagent replay",
     ):
         assert text in shown, text
     assert "\x1b[" not in shown
     assert (tmp_path / "demo-out" / "demo.db").exists()
+
+
+def test_the_commands_to_try_next_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each of the three commands that the demo ends with runs as it is printed; the last one ends well or asks."""
+    assert main(["--answer", "approve=yes"]) == 0
+    shown = capsys.readouterr().out
+    commands = [line.strip() for line in shown.splitlines() if line.startswith("    graphagent ")]
+    assert len(commands) == 3
+    scripts = Path(sys.executable).parent
+    for command in commands:
+        done = subprocess.run(
+            [str(scripts / "graphagent"), *command.split()[1:]],
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
 
 
 def test_without_terminal_and_answer_the_run_keeps_waiting(tmp_path: Path) -> None:
