@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 
 from graphagent.engine.attempt import run_activation
 from graphagent.engine.endings import end
-from graphagent.engine.frame import Frame, Origin, Step
+from graphagent.engine.frame import RECENT, Frame, Origin, Step
 from graphagent.engine.outcome import Outcome, failed
 from graphagent.engine.persist import keep, named_encode_error, save_step
 from graphagent.engine.plan import Stop, breaks_after, natural_end, plan
@@ -178,6 +178,8 @@ class _Eager:
         frame.steps += 1
         frame.tree.meter.usage.steps += 1
         frame.recent.append((origin.node,))
+        if len(frame.recent) > 4 * RECENT:
+            del frame.recent[:-RECENT]
         frame.questions = tuple(
             replace(q, position=moved[q.position]) for q in frame.questions if q.position != position
         )

@@ -24,6 +24,8 @@ async def execute(frame: Frame, todo: Sequence[int]) -> None:
     the run is cancelled, what had finished stays in `held`. With `on_failure="cancel"` a failure cancels the others,
     which then have no outcome.
     """
+    if not todo:  # all of the step had ended in an earlier run
+        return
     timeout = frame.setup.limits.step_timeout
     if timeout is None:
         if len(todo) == 1:
@@ -56,6 +58,7 @@ class _Wide:
     def __init__(self, frame: Frame, todo: Sequence[int]) -> None:
         self.frame = frame
         self.open = len(todo)
+        self.cut = False  # a failure or a cancellation ends it before all have ended
         self.finished: list[int] = []
         self.wake: Callable[[], object] = lambda: None
         self.stop: Callable[[], object] = lambda: None
@@ -99,26 +102,35 @@ class _Wide:
             wake()
 
         self.stop = stop
+        whole = False
         try:
             while self.open > 0:
                 await signal
+                if self.open <= 0:
+                    break
                 signal = loop.create_future()
                 if self.saves and self.finished:
                     await self._save()
+            whole = not self.cut
         finally:
-            unfinished = [task for task in tasks if not task.done()]
-            if unfinished:
-                stop()
-                with anyio.CancelScope(shield=True):
-                    await asyncio.wait(unfinished)
-                    if self.saves and self.finished:
-                        await self._save()
+            if not whole:
+                await self._wind_up(tasks)
+        if whole:
+            return
         for task in tasks:
-            if task.cancelled():
-                continue
-            error = task.exception()
+            error = None if task.cancelled() else task.exception()
             if error is not None:
                 raise error
+
+    async def _wind_up(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """The step was cut short: cancel what still runs, wait for its end, and keep what had finished."""
+        unfinished = [task for task in tasks if not task.done()]
+        if unfinished:
+            self.stop()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait(unfinished)
+                if self.saves and self.finished:
+                    await self._save()
 
     def _task(
         self, loop: asyncio.AbstractEventLoop, worker: Worker, cancels: list[Callable[[], object]]
@@ -144,6 +156,7 @@ class _Wide:
         try:
             outcome = await run_activation(self.frame, position)
         except BaseException:
+            self.cut = True
             self.open = 0  # it has no outcome, so the step can't go on
             self.wake()
             raise
@@ -151,6 +164,7 @@ class _Wide:
         self.finished.append(position)
         self.open -= 1
         if outcome.failure is not None and self.frame.setup.cancel_on_failure:
+            self.cut = True
             self.open = 0
             self.stop()
         if self.saves or self.open <= 0:

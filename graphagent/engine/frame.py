@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from graphagent.engine.lone import LoneNode
     from graphagent.engine.stream import Emitter
 
+RECENT = 24
+"""Steps that are looked at for a cycle when a run reaches its limit."""
 Mode = Literal["superstep", "eager"]
 
 
@@ -135,7 +136,7 @@ class Frame:
     inputs: dict[Origin, dict[str, Any]] = field(default_factory=dict)  # what those of an earlier run had started on
     landed: bool = False
     ended: bool = False  # the newest row is an end row
-    recent: deque[tuple[str, ...]] = field(default_factory=lambda: deque(maxlen=24))  # nodes of the last steps
+    recent: list[tuple[str, ...]] = field(default_factory=list)  # nodes of the last steps, 24 or some more
 
     @property
     def lineage(self) -> str:

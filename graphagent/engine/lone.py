@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import anyio.lowlevel
 
 from graphagent.checkpoint.record import ListDelta
-from graphagent.engine.frame import Frame, Ran, Setup, Step
+from graphagent.engine.frame import RECENT, Frame, Ran, Setup, Step
 from graphagent.engine.merge import Merged
 from graphagent.engine.persist import save_step
 from graphagent.engine.plan import natural_end
@@ -109,11 +109,8 @@ async def run_lone(frame: Frame) -> Step | None:
         values = frame.values
         try:
             result = await here.fn(view(values))
-        except Exception as error:
-            frame.ran = Ran(None, error)
-            return here.step
-        except asyncio.CancelledError as error:
-            frame.ran = Ran(None, stray(error))
+        except (Exception, asyncio.CancelledError) as error:
+            frame.ran = Ran(None, error if isinstance(error, Exception) else stray(error))
             return here.step
         # merge
         merged = _assigned(values, result, fields) if type(result) is dict else None
@@ -149,6 +146,7 @@ async def run_lone(frame: Frame) -> Step | None:
         frame.resuming = False
         usage.steps += 1
         if frame.steps % BREATHE == 0:
+            del recent[:-RECENT]
             await anyio.lowlevel.checkpoint()
         recent.append(here.step.nodes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphagent.engine.endings import end, unstorable
 from graphagent.engine.execute import execute
-from graphagent.engine.frame import Frame
+from graphagent.engine.frame import RECENT, Frame
 from graphagent.engine.lone import is_lone, run_lone
 from graphagent.engine.outcome import Outcome
 from graphagent.engine.persist import save_step
@@ -60,6 +60,8 @@ def advance(frame: Frame, result: Result, nodes: tuple[str, ...]) -> dict[int, O
     frame.steps += 1
     frame.tree.meter.usage.steps += 1
     frame.recent.append(nodes)
+    if len(frame.recent) > 4 * RECENT:
+        del frame.recent[:-RECENT]
     frame.resuming, frame.ran = False, None
     if frame.passed:
         frame.passed = frozenset()

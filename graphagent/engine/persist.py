@@ -37,7 +37,8 @@ async def save_step(
     closes = frame.base if closes is None else closes
     frame.seq += 1
     if not frame.setup.save_each_step and not end:
-        frame.unsaved_nodes.extend(nodes)
+        if frame.tree.durable:
+            frame.unsaved_nodes.extend(nodes)
         return
     if frame.store is None or not frame.tree.durable:
         return

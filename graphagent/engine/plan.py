@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from graphagent.checkpoint.record import Question
-from graphagent.engine.frame import Frame, Step
+from graphagent.engine.frame import RECENT, Frame, Step
 from graphagent.engine.questions import pending, question_id
 from graphagent.errors import NodeError
 from graphagent.graph.compiled import CompiledGraph
@@ -74,8 +74,9 @@ def _steps_reason(frame: Frame) -> str:
 
 def _cycle(frame: Frame) -> list[str]:
     """The shortest cycle that the last steps repeated, if there is one."""
-    recent = [nodes for nodes in frame.recent if len(nodes) == 1]
-    if len(recent) < len(frame.recent):
+    last = frame.recent[-RECENT:]
+    recent = [nodes for nodes in last if len(nodes) == 1]
+    if len(recent) < len(last):
         return []
     trail = [nodes[0] for nodes in recent]
     for size in range(1, len(trail) // 2 + 1):

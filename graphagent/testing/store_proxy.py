@@ -35,9 +35,7 @@ class StoreProxy:
 
     # -- writes ----------------------------------------------------------------------------------
 
-    async def acquire(
-        self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None
-    ) -> Lease:
+    async def acquire(self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None) -> Lease:
         """See `CheckpointStore.acquire`."""
         return await self.writing("acquire", lambda: self.inner.acquire(lineage, run_id, on_signal=on_signal))
 

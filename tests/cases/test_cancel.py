@@ -101,9 +101,7 @@ async def test_c081_a_cancelled_tool_call_gets_a_result(store: Any, engine: Any,
 
     refused = await executor.resume(lineage)
     assert isinstance(refused.error, EffectUnknown)
-    await executor.edit(
-        lineage, None, {"messages": [Message.tool("cancelled", tool_call_id="call-1")]}, as_node="tool"
-    )
+    await executor.edit(lineage, None, {"messages": [Message.tool("cancelled", tool_call_id="call-1")]}, as_node="tool")
     closed = await executor.resume(lineage)
     assert closed.status == "completed"
     later = await executor.run({"messages": [Message.user("and now?")]}, lineage=lineage)

@@ -129,9 +129,7 @@ async def test_c144_no_connection_is_held_across_a_node(shared_postgres_url: str
     async def node(state: Trail, ctx: NodeContext) -> None:
         with psycopg.connect(shared_postgres_url) as server:
             states.extend(
-                server.execute(
-                    "SELECT state FROM pg_stat_activity WHERE application_name = %s", (lineage,)
-                ).fetchall()
+                server.execute("SELECT state FROM pg_stat_activity WHERE application_name = %s", (lineage,)).fetchall()
             )
         if ctx.lineage == lineage:
             inner = await Executor(graph, store).run({}, lineage=f"{lineage}-inner")

@@ -193,8 +193,9 @@ async def journal(store: Any, lineage: str) -> list[Any]:
     for header in reversed(await store.history(lineage)):
         loaded = await store.load(lineage, "", header.seq)
         row = loaded.row
-        effects = [(e.position, e.name, e.ordinal, e.committed, e.result)
-                   for e in await store.effects(lineage, "", header.seq)]
+        effects = [
+            (e.position, e.name, e.ordinal, e.committed, e.result) for e in await store.effects(lineage, "", header.seq)
+        ]
         found.append((row.seq, row.source, row.step, row.nodes, row.marking, loaded.values, sorted(effects, key=repr)))
     return found
 

@@ -141,7 +141,11 @@ async def test_c052_children_in_parallel_take_their_own_answers(lives: Any, dept
     assert "two=for two0,for two1" in log
     assert log[-1] == "end"
     assert Counter(one.external) == {
-        "runs one": 2, "runs two": 3, "line one0": 1, "line two0": 1, "line two1": 1,
+        "runs one": 2,
+        "runs two": 3,
+        "line one0": 1,
+        "line two0": 1,
+        "line two1": 1,
     }
 
 

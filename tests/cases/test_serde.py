@@ -76,9 +76,7 @@ async def test_c129_containers_keep_class_and_behaviour(open_store: Any, lineage
 
 
 @pytest.mark.parametrize("name", list(CONTAINERS))
-async def test_c129_containers_inside_any_are_refused_or_kept(
-    open_store: Any, lineage: str, name: str
-) -> None:
+async def test_c129_containers_inside_any_are_refused_or_kept(open_store: Any, lineage: str, name: str) -> None:
     """In a field of type Any no special container turns into a plain one unseen."""
     _, value, _ = CONTAINERS[name]
     found, refused = await kept_or_refused(open_store, lineage, Any, {"inner": value})
@@ -169,9 +167,7 @@ Array.__module__ = "numpy"
 
 @pytest.mark.parametrize("value", [Scalar64(0.5), Array(1, 2), Array(object())], ids=["scalar", "array", "objects"])
 @pytest.mark.parametrize("nested", [False, True])
-async def test_c132_c133_foreign_numbers_are_refused(
-    open_store: Any, lineage: str, value: Any, nested: bool
-) -> None:
+async def test_c132_c133_foreign_numbers_are_refused(open_store: Any, lineage: str, value: Any, nested: bool) -> None:
     """Scalars and arrays of a numeric library are refused at the writing node, with the path and the way to convert.
 
     The library itself is no dependency; classes that say they come from it stand for its own. Nothing of the value is
@@ -255,6 +251,7 @@ async def test_c140_a_handle_is_refused_before_the_pause(
 
     With durability `step` the node that wrote it is named; with `exit` nothing is written before the pause.
     """
+
     async def write(state: Handles) -> dict[str, Any]:
         return {"found": {"text": "hi", "raw": [Client()]}}
 
