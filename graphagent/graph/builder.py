@@ -286,7 +286,6 @@ class StateGraph:
     def set_finish_point(self, *ids: str) -> StateGraph:
         """The run may end after these nodes: an edge to END."""
         place = _caller()
-        self.definition.finishes += [(id, place) for id in ids]
         self.definition.edges += [EdgeDef(id, END, place) for id in ids]
         return self
 

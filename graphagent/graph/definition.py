@@ -123,7 +123,6 @@ class GraphDef:
     routes: list[RouteDef] = field(default_factory=list)
     error_edges: list[ErrorEdgeDef] = field(default_factory=list)
     entries: list[tuple[str, Place]] = field(default_factory=list)
-    finishes: list[tuple[str, Place]] = field(default_factory=list)
     before: list[tuple[str, Place]] = field(default_factory=list)
     after: list[tuple[str, Place]] = field(default_factory=list)
     must_pass: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)

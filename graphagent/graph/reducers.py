@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 from typing_extensions import TypedDict, is_typeddict
 
 from graphagent.graph.signature import takes_arguments
-from graphagent.messages import Message, MessageUpdate, RemoveMessage, ReplaceLastUser
+from graphagent.messages import Message, RemoveMessage, ReplaceLastUser
 from graphagent.unset import UNSET
 
 T = TypeVar("T")
@@ -176,10 +176,6 @@ class _Union(_Append):
         if isinstance(end, set | frozenset):
             return end - start
         return type(end)(item for item in end if item not in start)
-
-
-def _as_message(item: str | MessageUpdate) -> MessageUpdate:
-    return Message.user(item) if isinstance(item, str) else item
 
 
 class _Messages(_Append):
