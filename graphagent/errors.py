@@ -217,3 +217,44 @@ class IncompatibleCheckpoint(CheckpointError):
     def __init__(self, message: str, changes: Sequence[object] = ()) -> None:
         super().__init__(message)
         self.changes = tuple(changes)
+
+
+# -- models, tools, services ----------------------------------------------------------------------
+
+
+class ModelError(GraphAgentError):
+    """A model call failed. `kind`: `api_error` (the call itself), `stream_error` (after it had begun),
+    `context_length`, `rate_limit`, `timeout`, `auth` or `invalid_request`; `retryable`: another attempt may do."""
+
+    def __init__(self, message: str, *, kind: str = "api_error", retryable: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retryable = retryable
+
+
+class ServiceError(GraphAgentError):
+    """A session, memory or artifact service could not do what it was asked."""
+
+
+class NotFound(ServiceError):
+    """What a service was asked for isn't there."""
+
+
+class SessionNotFound(NotFound):
+    """There is no such session."""
+
+
+class SessionExists(ServiceError):
+    """A session with that id is there already."""
+
+
+class AgentError(GraphAgentError):
+    """An agent can't be built or found as asked."""
+
+
+class ToolError(GraphAgentError):
+    """A tool can't do what it was asked; the model is told this text."""
+
+
+class StopAgent(GraphAgentError):
+    """A tool, or a callback around it, ends the run; nothing is told to the model."""

@@ -11,7 +11,7 @@ import anyio.lowlevel
 from graphagent.engine.context import NodeContext
 from graphagent.engine.frame import Frame, Setup, child_namespace
 from graphagent.engine.outcome import Outcome
-from graphagent.engine.persist import save_state
+from graphagent.engine.persist import save_migrated, save_state
 from graphagent.engine.plan import Stop
 from graphagent.engine.questions import pending
 from graphagent.engine.restore import load_frame, load_row, new_frame, start_turn
@@ -66,9 +66,10 @@ async def _frame(
     """The child's frame: where it stopped, if it has run before under this activation, else a new one."""
     again = frame.resuming or (ctx is not None and ctx.activation.attempt > 1)
     if again and frame.store is not None:
-        loaded = await frame.store.load(frame.lineage, namespace, codec=setup.codec)
+        loaded = await load_row(frame.store, setup, frame.lineage, namespace)
         if loaded is not None:
             child = await load_frame(setup, frame.tree, namespace, loaded)
+            await save_migrated(child, loaded.row.source)
             answered = {q.id: q for q in frame.questions if q.position == position and q.answered}
             child.questions = tuple(
                 replace(q, answered=True, answer=answered[q.id].answer) if q.id in answered else q

@@ -13,6 +13,7 @@ from graphagent.checkpoint.memory import MemoryCheckpoints
 from graphagent.checkpoint.record import Loaded
 from graphagent.checkpoint.store import CheckpointStore
 from graphagent.clock import Clock, SystemClock
+from graphagent.engine.admit import admit
 from graphagent.engine.channel import Channel
 from graphagent.engine.conflict import ConflictPolicy, take_lineage
 from graphagent.engine.eager import run_eager
@@ -22,7 +23,7 @@ from graphagent.engine.limits import Budget, Limits, Meter
 from graphagent.engine.lone import lone_nodes
 from graphagent.engine.loop import run_supersteps
 from graphagent.engine.merge import Merged
-from graphagent.engine.persist import save_state, save_stop
+from graphagent.engine.persist import migration_note, save_migrated, save_state, save_stop
 from graphagent.engine.questions import carried, take_answers
 from graphagent.engine.restore import load_frame, load_row, new_frame, start_turn
 from graphagent.engine.result import RunResult
@@ -78,6 +79,7 @@ class Executor(TimeTravel):
                 raise UsageError(f"{name}={value!r} is unknown: {alternatives(str(value), known)}")
         self.graph = graph
         self.checkpoints = checkpoints
+        self.engine: Mode = engine
         self.limits = limits or Limits()
         if self.limits.landing is not None and self.limits.landing not in graph.index:
             raise UsageError(
@@ -90,6 +92,7 @@ class Executor(TimeTravel):
         self._drive = _ENGINES[engine]
         self._running: dict[str, Handle] = {}
         retry = () if default_retry is None else default_retry
+        self.default_retry = (retry,) if isinstance(retry, RetryPolicy) else tuple(retry)
         self._options = Setup(
             graph=graph,
             engine=engine,
@@ -98,7 +101,7 @@ class Executor(TimeTravel):
             codec=StateCodec(graph.schema),
             calls=(),
             callbacks=tuple(callbacks),
-            default_retry=(retry,) if isinstance(retry, RetryPolicy) else tuple(retry),
+            default_retry=self.default_retry,
             cancel_on_failure=on_failure == "cancel",
             save_each_step=self._durable and durability == "step",
             debug=debug_enabled(),
@@ -114,7 +117,7 @@ class Executor(TimeTravel):
         if known is None:
             codec = StateCodec(graph.schema, getattr(self._store, "cipher", None))
             lone = tuple(Step((0,), (name,)) for name in graph.names)
-            options = replace(self._options, graph=graph, codec=codec, lone_steps=lone, fired={})
+            options = replace(self._options, graph=graph, codec=codec, lone_steps=lone, fired={}, judges={})
             calls = node_calls(graph, options, self._drive, self._setup_of)
             ready = replace(options, calls=calls)
             known = self._children[id(graph)] = replace(ready, lone=lone_nodes(graph, ready))
@@ -280,7 +283,10 @@ class Executor(TimeTravel):
         if lineage is not None or self._durable:
             async with self._opened(tree, namespace) as handle:
                 frame, merged = await self._turn(tree, namespace, input, abandon or tree.supersedes)
-                return await drive_root(frame, handle, self._drive, lambda: save_state(frame, "input", merged))
+                note = migration_note(frame)
+                return await drive_root(
+                    frame, handle, self._drive, lambda: save_state(frame, "input", merged, note=note)
+                )
         frame = new_frame(self._setup, tree, namespace, self._store)
         start_turn(frame, input, "the input")
         frame.base = frame.seq = 0
@@ -303,7 +309,7 @@ class Executor(TimeTravel):
                 f"lineage '{tree.lineage}' has an unfinished run: {waits}; call resume('{tree.lineage}', ...), or say "
                 f"abandon=True to give it up and start a new turn from its state"
             )
-        if abandon:
+        if abandon or loaded.row.fingerprint != self.graph.fingerprint:  # where it stood need not be in this graph
             loaded.row.marking, loaded.row.questions = {"f": []}, ()
         frame = await load_frame(self._setup, tree, namespace, loaded)
         frame.resuming = False
@@ -326,6 +332,7 @@ class Executor(TimeTravel):
             loaded = await load_row(self._store, self._setup, lineage, namespace, seq)
             if loaded is None:
                 raise await self._not_found(lineage, namespace, checkpoint)
+            tree.warnings += await admit(self._setup, self._setup_of, self._store, loaded)
             if not loaded.newest:
                 loaded = await self._fork_here(tree, namespace, loaded)
             questions = loaded.row.questions
@@ -337,9 +344,10 @@ class Executor(TimeTravel):
             if frame.ended:
                 tree.warnings.append("nothing was left to run")
             if questions == loaded.row.questions:
-                return await drive_root(frame, handle, self._drive)
+                return await drive_root(frame, handle, self._drive, lambda: save_migrated(frame, loaded.row.source))
             frame.questions = carried(questions)
-            return await drive_root(frame, handle, self._drive, lambda: save_stop(frame, "interrupt"))
+            note = migration_note(frame)
+            return await drive_root(frame, handle, self._drive, lambda: save_stop(frame, "interrupt", note=note))
 
     @asynccontextmanager
     async def _opened(self, tree: Tree, namespace: str, resume: bool = False) -> AsyncIterator[Handle]:

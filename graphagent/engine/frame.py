@@ -52,6 +52,7 @@ class Setup:
     lone_steps: tuple[Step, ...]  # per node: the step in which it alone runs
     lone: tuple[LoneNode | None, ...]
     fired: dict[Any, Marking] = field(default_factory=dict)  # transitions seen so far, by marking and completions
+    judges: dict[str, Any] = field(default_factory=dict)  # of runs of other versions, by their fingerprint
 
 
 class Ran(NamedTuple):
@@ -136,6 +137,8 @@ class Frame:
     inputs: dict[Origin, dict[str, Any]] = field(default_factory=dict)  # what those of an earlier run had started on
     landed: bool = False
     ended: bool = False  # the newest row is an end row
+    migrated: tuple[str, ...] = ()  # what was migrated when the frame was loaded, and is in no row yet
+    graph_kept: bool = False  # the store has been given the document of the graph
     recent: list[tuple[str, ...]] = field(default_factory=list)  # nodes of the last steps, 24 or some more
 
     @property

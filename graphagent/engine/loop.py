@@ -56,6 +56,7 @@ def advance(frame: Frame, result: Result, nodes: tuple[str, ...]) -> dict[int, O
     frame.values = result.merged.state
     frame.marking = result.marking
     frame.base = frame.seq
+    frame.origins = None
     frame.step += 1
     frame.steps += 1
     frame.tree.meter.usage.steps += 1

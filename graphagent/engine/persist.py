@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import anyio
 
 from graphagent.checkpoint.record import ActivationRow, ListDelta, Question, Row, Source
-from graphagent.engine.frame import Frame
+from graphagent.engine.frame import Frame, Origin
+from graphagent.engine.graphs import keep_graphs
 from graphagent.engine.marking_codec import encode_marking, overlays_of
 from graphagent.engine.merge import Merged, delta_between
 from graphagent.engine.outcome import failed, to_row
@@ -91,6 +92,23 @@ async def save_stop(frame: Frame, source: Source, *, note: Any = None, release: 
         frame, source, frame.step, frame.marking, merged, nodes, base=frame.base, note=note, questions=frame.questions
     )
     await _append(frame, [row], release=release)
+
+
+async def save_migrated(frame: Frame, source: Source) -> None:
+    """A row that says what was migrated when the frame was loaded: from it on the state is in its new types.
+
+    `source`: that of the row it was loaded from. Frontier, questions and what had finished stay as they were.
+    """
+    if frame.migrated:
+        kind: Source = source if source in ("interrupt", "error") else "edit"
+        await save_stop(frame, kind, note=migration_note(frame))
+
+
+def migration_note(frame: Frame) -> Any:
+    """What a row has to say of a migration that no row tells of yet; None if there was none."""
+    note = {"migrated": list(frame.migrated)} if frame.migrated else None
+    frame.migrated = ()
+    return note
 
 
 async def save_end(frame: Frame) -> None:
@@ -182,9 +200,8 @@ def _row(
         values, patches = _full(frame, merged.state), {}
         frame.snap = seq
     plain = encode_marking(frame.graph, marking)
-    if frame.origins is not None:
-        started = frame.started
-        plain = {"m": plain, "o": [[o.base, o.position, o.visit, started.get(o, -1)] for o in frame.origins]}
+    if frame.origins is not None and (source != "step" or frame.setup.engine == "eager"):
+        plain = {"m": plain, "o": [_origin(frame, i, origin) for i, origin in enumerate(frame.origins)]}
     return Row(
         seq,
         frame.head,
@@ -206,6 +223,13 @@ def _row(
         frame.graph.fingerprint,
         frame.setup.clock.now(),
     )
+
+
+def _origin(frame: Frame, position: int, origin: Origin) -> list[Any]:
+    """Where an activation started from, the newest row then (eager), and the id its node had if that is another now."""
+    plain = [origin.base, origin.position, origin.visit, frame.started.get(origin, -1)]
+    named = position < len(frame.marking.frontier) and origin.node in frame.graph.index
+    return plain if named else [*plain, origin.node]
 
 
 def _bare(frame: Frame, before: Row, source: Source) -> Row:
@@ -255,6 +279,9 @@ async def _append(
             for row in rows:  # a test on a store in memory finds what a database would refuse
                 frame.setup.codec.check(row)
         lease = frame.tree.lease or await frame.tree.writer()
+        if not frame.graph_kept:
+            await _bounded(frame, keep_graphs(store, frame.graph))
+            frame.graph_kept = True
         write = store.append(
             lease,
             frame.namespace,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphagent.checkpoint.record import Loaded
 from graphagent.checkpoint.store import CheckpointStore
@@ -15,6 +15,7 @@ from graphagent.engine.outcome import Outcome
 from graphagent.engine.restore import load_frame, load_row
 from graphagent.engine.step import completion
 from graphagent.errors import CheckpointNotFound, GraphAgentError
+from graphagent.graph.marking import Completion, Marking
 from graphagent.graph.names import END, END_INDEX
 from graphagent.graph.transitions import fire
 from graphagent.ids import checkpoint_id
@@ -59,7 +60,7 @@ async def replayed(setup: Setup, store: CheckpointStore, lineage: str, namespace
             return ReplayReport(lineage, steps, skipped, _broken(lineage, namespace, seq, error))
         assert loaded is not None
         if loaded.row.source == "step" and before is not None:
-            if (loaded.row.note or {}).get("landing") or loaded.row.step != before.row.step + 1:
+            if not is_a_step(before, loaded):
                 skipped += 1
             else:
                 divergence = await _check(setup, tree, namespace, before, loaded)
@@ -83,21 +84,45 @@ async def _chain(store: CheckpointStore, lineage: str, namespace: str) -> list[i
     return chain[::-1]
 
 
+class Again(NamedTuple):
+    """A step gone through again: the frame before it, where the run then stood, what each activation chose now."""
+
+    frame: Frame
+    reached: Frame
+    done: tuple[Completion, ...]
+
+
+async def step_again(setup: Setup, tree: Tree, namespace: str, before: Loaded, after: Loaded) -> Again:
+    """What this graph makes of a step with its recorded results: its routers are run, its nodes are not.
+
+    Raises GraphAgentError for rows or a choice that this graph can't have.
+    """
+    frame = await load_frame(setup, tree, namespace, before)
+    reached = await load_frame(setup, tree, namespace, after)
+    decisions: Mapping[str, Any] = after.row.note or {}
+    positions = [decisions["done"]] if "done" in decisions else range(len(frame.marking.frontier))
+    done = [
+        await completion(frame, position, _outcome(frame, position, decisions), reached.values)
+        for position in positions
+    ]
+    return Again(frame, reached, tuple(done))
+
+
+def is_a_step(before: Loaded | None, after: Loaded) -> bool:
+    """True if a row is that of one step taken from the row before it, which can be gone through again."""
+    if before is None or after.row.source != "step" or after.row.step != before.row.step + 1:
+        return False
+    return not (after.row.note or {}).get("landing")
+
+
 async def _check(setup: Setup, tree: Tree, namespace: str, before: Loaded, after: Loaded) -> Divergence | None:
     here = checkpoint_id(tree.lineage, namespace, after.row.seq)
     try:
-        frame = await load_frame(setup, tree, namespace, before)
-        reached = await load_frame(setup, tree, namespace, after)
-        decisions: Mapping[str, Any] = after.row.note or {}
-        positions = [decisions["done"]] if "done" in decisions else range(len(frame.marking.frontier))
-        done = [
-            await completion(frame, position, _outcome(frame, position, decisions), reached.values)
-            for position in positions
-        ]
+        frame, reached, done = await step_again(setup, tree, namespace, before, after)
         marking = fire(frame.graph, frame.marking, done)
     except GraphAgentError as error:
         return _broken(tree.lineage, namespace, after.row.seq, error)
-    recorded, now = _where(frame, reached.marking), _where(frame, marking)
+    recorded, now = where(frame, reached.marking), where(frame, marking)
     if recorded == now:
         return None
     return Divergence(
@@ -122,7 +147,8 @@ def _outcome(frame: Frame, position: int, decisions: Mapping[str, Any]) -> Outco
     return Outcome()
 
 
-def _where(frame: Frame, marking: Any) -> Any:
+def where(frame: Frame, marking: Marking) -> Any:
+    """A marking as plain data that can be compared."""
     plain = encode_marking(frame.graph, marking)
     return {"f": [[plain]]} if isinstance(plain, str) else plain
 

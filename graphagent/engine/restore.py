@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
-from graphagent.checkpoint.record import Loaded
+from graphagent.checkpoint.record import ActivationRow, Loaded
 from graphagent.checkpoint.store import CheckpointStore
 from graphagent.engine.frame import Frame, Origin, Setup, Tree
 from graphagent.engine.marking_codec import decode_marking, node_named
@@ -13,17 +14,11 @@ from graphagent.engine.merge import Merged, merge_writes
 from graphagent.engine.outcome import from_row
 from graphagent.engine.questions import carried
 from graphagent.engine.state_codec import contained
-from graphagent.errors import (
-    DecodeError,
-    IncompatibleCheckpoint,
-    InvalidUpdate,
-    LoadError,
-    UndeclaredField,
-    alternatives,
-)
+from graphagent.engine.translate import Translated, Translation, translated
+from graphagent.errors import InvalidUpdate, LoadError, UndeclaredField, alternatives
 from graphagent.graph.marking import Marking
 from graphagent.graph.schema import StateSchema
-from graphagent.graph.transitions import start
+from graphagent.graph.transitions import settle, start
 from graphagent.graph.view import values_of
 
 
@@ -96,30 +91,47 @@ async def load_frame(setup: Setup, tree: Tree, namespace: str, loaded: Loaded) -
     graph = setup.graph
     frame = new_frame(setup, tree, namespace, tree.store)
     frame.values = {**frame.values, **contained(graph.schema, loaded.values)}
+    frame.fresh = row.fingerprint != graph.fingerprint
     plain, origins = row.marking, None
     if isinstance(plain, dict) and "m" in plain:
         plain, origins = plain["m"], plain["o"]
-    frame.marking = decode_marking(graph, plain, row.overlays)
+    if frame.fresh and row.source == "end":  # nothing goes on: what joins have left over need not find its place
+        plain, origins = {"f": [], "e": 1}, None
+    marking = decode_marking(graph, plain, row.overlays)
+    frame.marking = settle(graph, marking) if frame.fresh else marking
     frame.seq, frame.head, frame.base, frame.step = row.seq, row.seq, row.base, row.step
-    frame.snap, frame.root, frame.fresh = row.snap, row.root, row.fingerprint != graph.fingerprint
+    frame.snap, frame.root = row.snap, row.root
     frame.delta_rows, frame.delta_size, frame.snap_size = loaded.delta_rows, loaded.delta_size, loaded.snap_size
     frame.ended = row.source == "end"
     frame.saved = frame.values
     frame.resuming = True
     frame.questions = carried(row.questions)
     frame.passed = frozenset(question.position for question in frame.questions if question.kind == "before")
+    if isinstance(loaded, Translated):
+        frame.migrated = loaded.changes
+    if origins is not None or setup.engine == "eager" or frame.fresh:
+        frame.origins = _stored_origins(frame, plain, origins)
     if origins is not None:
-        names = graph.names
-        frame.origins = [
-            Origin(base, position, visit, names[activation.node])
-            for (base, position, visit, _), activation in zip(origins, frame.marking.frontier, strict=True)
-        ]
-        await _take_up_inputs(frame, {o: seq for o, (*_, seq) in zip(frame.origins, origins, strict=True)})
-    elif setup.engine == "eager":
-        frame.origins = fresh_origins(frame, row.base)
+        await _take_up_inputs(frame, {o: at[3] for o, at in zip(frame.origins or (), origins, strict=False)})
     if len(frame.marking.frontier) > 1 or row.source in ("interrupt", "error"):
         await _take_up_finished(frame)
     return frame
+
+
+def _stored_origins(frame: Frame, plain: Any, origins: list[list[Any]] | None) -> list[Origin] | None:
+    """Where the activations of a stored frontier started from, under the ids that their nodes had then.
+
+    None where that is what a frame takes for granted: all started from its base, and no node has another id now.
+    """
+    stored = [plain] if isinstance(plain, str) else [item[0] for item in plain["f"]]
+    if origins is None and frame.setup.engine != "eager" and all(name in frame.graph.index for name in stored):
+        return None
+    now = [frame.graph.names[activation.node] for activation in frame.marking.frontier]
+    names = [*stored, *now[len(stored) :]]  # behind them: what fired when joins were judged anew
+    places = origins or [[frame.base, position, frame.step + 1] for position in range(len(stored))]
+    named = [[*place[:3], place[4] if len(place) > 4 else name] for place, name in zip(places, stored, strict=True)]
+    named += [[frame.base, position, frame.step + 1, names[position]] for position in range(len(stored), len(now))]
+    return [Origin(*place) for place in named]
 
 
 async def _take_up_inputs(frame: Frame, started: dict[Origin, int]) -> None:
@@ -134,7 +146,7 @@ async def _take_up_inputs(frame: Frame, started: dict[Origin, int]) -> None:
             continue
         frame.started[origin] = seq
         if seq != frame.head:
-            earlier = await frame.store.load(frame.lineage, frame.namespace, seq, frame.setup.codec)
+            earlier = await load_row(frame.store, frame.setup, frame.lineage, frame.namespace, seq)
             if earlier is not None:
                 frame.inputs[origin] = {**defaults, **contained(schema, earlier.values)}
 
@@ -143,12 +155,29 @@ async def _take_up_finished(frame: Frame) -> None:
     assert frame.store is not None
     places = {(origin.base, origin.position): i for i, origin in enumerate(map(frame.origin, _all(frame)))}
     for base in dict.fromkeys(base for base, _ in places):
-        kept = await frame.store.activations(frame.lineage, frame.namespace, base, frame.setup.codec)
-        for row in kept.values():
+        for row, changed in await _finished(frame, base):
             place = places.get((base, row.position))
             if place is not None and frame.marking.frontier[place].node == node_named(frame.graph, row.node):
                 frame.held[place] = from_row(frame.graph, row)
-                frame.kept.add(place)
+                if not changed:  # else it is kept anew, in the types that it has now
+                    frame.kept.add(place)
+
+
+async def _finished(frame: Frame, base: int) -> list[tuple[ActivationRow, bool]]:
+    """The finished activations that started from a row, and whether each has been migrated."""
+    assert frame.store is not None
+    store, codec = frame.store, frame.setup.codec
+    if not frame.fresh:
+        with suppress(LoadError):
+            kept = await store.activations(frame.lineage, frame.namespace, base, codec)
+            return [(row, False) for row in kept.values()]
+    found = []
+    for row in (await store.activations(frame.lineage, frame.namespace, base, None)).values():
+        reader = Translation(frame.setup, frame.lineage, plain=store.persistent)
+        found.append((reader.activation(row), bool(reader.changes)))
+        reader.refuse()
+        frame.migrated = tuple(dict.fromkeys([*frame.migrated, *reader.changes]))
+    return found
 
 
 def _all(frame: Frame) -> range:
@@ -158,14 +187,13 @@ def _all(frame: Frame) -> range:
 async def load_row(
     store: CheckpointStore, setup: Setup, lineage: str, namespace: str = "", seq: int | None = None
 ) -> Loaded | None:
-    """A stored row with its state in the types of this graph. Raises IncompatibleCheckpoint, LoadError."""
-    try:
-        return await store.load(lineage, namespace, seq, setup.codec)
-    except DecodeError as error:
-        raise IncompatibleCheckpoint(
-            f"the stored state of lineage '{lineage}' doesn't fit this graph: {error}; resume it with the graph that "
-            f"wrote it, or give the field a default or a migration",
-            changes=(str(error),),
-        ) from error
-    except LoadError as error:
-        raise IncompatibleCheckpoint(str(error), changes=(str(error),)) from error
+    """A stored row with its state in the types of this graph, migrated where that is declared.
+
+    Raises IncompatibleCheckpoint with everything that doesn't fit, LoadError for a row that can't be read at all.
+    """
+    with suppress(LoadError):
+        loaded = await store.load(lineage, namespace, seq, setup.codec)
+        if loaded is None or loaded.row.fingerprint == setup.graph.fingerprint:
+            return loaded
+    loaded = await store.load(lineage, namespace, seq, None)
+    return None if loaded is None else translated(setup, loaded, plain=store.persistent)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphagent.checkpoint.record import Header, Loaded, PruneReport, Retention, Row
 from graphagent.checkpoint.store import CheckpointStore
 from graphagent.clock import Clock
+from graphagent.engine.admit import admit
 from graphagent.engine.edit import edited, patched
 from graphagent.engine.explain import Cause, causes
 from graphagent.engine.fork import branch_off
@@ -20,14 +21,19 @@ from graphagent.engine.replay import ReplayReport, replayed
 from graphagent.engine.restore import load_frame, load_row
 from graphagent.engine.result import Interrupt, public
 from graphagent.engine.run import give_back
+from graphagent.engine.survey import Survey
 from graphagent.errors import CheckpointNotFound, IncompatibleCheckpoint, UsageError
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.ids import parse_checkpoint_id
 from graphagent.unset import UNSET
 
 if TYPE_CHECKING:
+    from graphagent.engine.cover import Recorded
     from graphagent.engine.limits import Budget
     from graphagent.engine.stream import Emitter
+    from graphagent.validation.in_flight import Verdict
+    from graphagent.validation.mapping import Renames
+    from graphagent.validation.version import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +132,29 @@ class TimeTravel:
         """
         return await replayed(self._setup, self._store, lineage, namespace)
 
+    async def stranded(self, *, old: Version | None = None, renames: Renames | None = None) -> Mapping[str, Verdict]:
+        """What would become of every unfinished run in the store that another version of the graph has written, by
+        lineage; those whose verdict is `blocked` a resume would refuse. Nothing is run or written.
+
+        `old`: that version, where the store doesn't know it. `renames`: beside those that the graph declares.
+        """
+        survey = Survey(self._setup, self._setup_of, self._store, old=old, renames=renames)
+        return await survey.unfinished()
+
+    async def cover(self, lineages: Iterable[str], recorded: Recorded | None = None) -> Recorded:
+        """What stored runs have seen of the graph and its child graphs: nodes, edges, labels of routes, joins.
+
+        Routers are run again, as by `replay`; nodes are not. `recorded`: coverage to add to, also from another store.
+        """
+        from graphagent.engine.cover import Recorded, cover_lineage
+        from graphagent.engine.nested import graphs_within
+
+        recorded = Recorded(self.graph) if recorded is None else recorded
+        setups = {id(graph): self._setup_of(graph) for graph in graphs_within(self.graph)}
+        for lineage in lineages:
+            await cover_lineage(recorded, setups, self._store, lineage)
+        return recorded
+
     # -- going back --------------------------------------------------------------------------------
 
     async def fork(
@@ -140,7 +169,7 @@ class TimeTravel:
         """A new checkpoint that goes on from an old one, in a new lineage or (None) in the same, where it becomes the
         newest. Open questions, finished activations and child frames of the open step come along. With
         `keep_effects` committed effects of the open step are not repeated."""
-        loaded = await self._loaded(lineage, checkpoint, namespace)
+        loaded = await self._admitted(lineage, checkpoint, namespace)
         async with self._writing(new_lineage or lineage) as target:
             source = self._still(lineage)
             if new_lineage is None:
@@ -164,7 +193,7 @@ class TimeTravel:
         the frontier if it is in it, and its edges and routers fire on the patched state. Raises StateError,
         UsageError for an unknown node.
         """
-        loaded = await self._loaded(lineage, checkpoint, namespace)
+        loaded = await self._admitted(lineage, checkpoint, namespace)
         async with self._writing(lineage) as tree:
             if as_node is None:
                 values = patched(self.graph, loaded.values, patch)
@@ -243,6 +272,12 @@ class TimeTravel:
         loaded = await load_row(self._store, self._setup, lineage, namespace, seq)
         if loaded is None:
             raise await self._not_found(lineage, namespace, checkpoint)
+        return loaded
+
+    async def _admitted(self, lineage: str, checkpoint: str | int | None, namespace: str) -> Loaded:
+        """A row to go on from: the new one is of this graph, so whether that may be is asked here."""
+        loaded = await self._loaded(lineage, checkpoint, namespace)
+        await admit(self._setup, self._setup_of, self._store, loaded)
         return loaded
 
     async def _not_found(self, lineage: str, namespace: str, checkpoint: str | int | None) -> CheckpointNotFound:

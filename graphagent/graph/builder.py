@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from graphagent.errors import GraphDefinitionError
+from graphagent.errors import GraphDefinitionError, alternatives
 from graphagent.graph.checks import check_definition
 from graphagent.graph.compile import build
 from graphagent.graph.compiled import CompiledGraph
@@ -18,6 +18,7 @@ from graphagent.graph.definition import (
     GraphDef,
     JoinDef,
     JoinMode,
+    Migration,
     NodeDef,
     Place,
     Problem,
@@ -73,6 +74,7 @@ class StateGraph:
             inputs=None if inputs is None else tuple(inputs),
             outputs=None if outputs is None else tuple(outputs),
         )
+        self._places: dict[str, Place] = {}  # of every node by id: a twin is found without a look at all nodes
 
     # -- nodes -----------------------------------------------------------------------------------
 
@@ -195,10 +197,11 @@ class StateGraph:
         return self._node(NodeDef(id, kind=kind, retry=retry, child=child, config=config, place=_caller(), **options))
 
     def _node(self, node: NodeDef) -> StateGraph:
-        if any(known.id == node.id for known in self.definition.nodes):
-            first = next(known for known in self.definition.nodes if known.id == node.id)
-            self._problem("GA003", f"node '{node.id}' is added twice, first at {first.place}", node.id, node.place)
+        if node.id in self._places:
+            first = self._places[node.id]
+            self._problem("GA003", f"node '{node.id}' is added twice, first at {first}", node.id, node.place)
             return self
+        self._places[node.id] = node.place
         self.definition.nodes.append(node)
         return self
 
@@ -315,6 +318,32 @@ class StateGraph:
     def with_version(self, text: str) -> StateGraph:
         """A version of your own; it separates cached results and is shown in reports."""
         self.definition.version = text
+        return self
+
+    def migrates(
+        self,
+        *,
+        fields: Mapping[str, str] | None = None,
+        values: Mapping[str, Callable[[Any], Any]] | None = None,
+        new: Mapping[str, Any] | None = None,
+        drop: Iterable[str] = (),
+    ) -> StateGraph:
+        """Say how rows that an earlier version of the graph stored are read; nodes have `formerly` for that.
+
+        `fields`: former names of fields, and what they are called now. `values`: by present name, a function from
+        stored plain data (of a value, of new items of a list, of changed entries of a mapping) to plain data of the
+        type declared now; it is called for what was stored under a former name and for what doesn't fit the type, so
+        that nothing is migrated twice. `new`: for fields that such a row lacks, plain data, or a function of the
+        stored plain state that makes it. `drop`: fields that are given up. May be called several times. Not part of
+        the fingerprint.
+        """
+        made = Migration(dict(fields or {}), dict(values or {}), dict(new or {}), tuple(drop))
+        self.definition.migrations.append(made)
+        for name in dict.fromkeys([*made.fields.values(), *made.values, *made.new]):
+            if name not in self.schema.fields:
+                known = alternatives(name, self.schema.names)
+                text = f"a migration leads to field '{name}', which '{self.schema.name}' doesn't declare: {known}"
+                self._problem("GA405", text, name, _caller())
         return self
 
     # -- facts for the validator -----------------------------------------------------------------

@@ -7,7 +7,7 @@ same functions again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from unicodedata import normalize
 
 from graphagent.errors import alternatives
@@ -15,7 +15,7 @@ from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.definition import EdgeDef, ErrorEdgeDef, GraphDef, NodeDef, Place, Problem, RouteDef
 from graphagent.graph.jumps import visible_jumps
 from graphagent.graph.names import END, START
-from graphagent.graph.reach import rival_joins
+from graphagent.graph.reach import reachable, rival_joins
 from graphagent.graph.schema import StateSchema
 from graphagent.graph.signature import declared_labels, takes_arguments, wants_context
 
@@ -55,15 +55,37 @@ def check_entry(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
     """GA001 no entry, GA002 an entry that is no node."""
     ids = _ids(graph)
     if not graph.entries:
-        yield _error(
-            "GA001",
-            f"graph '{graph.name}' has no entry point; call set_entry_point(...) or add_edge(START, ...)",
-            (),
-            Place(),
-        )
+        starts, ring = _beginnings(graph)
+        where = f"; nothing leads to {', '.join(map(repr, starts))}" if starts else ""
+        where += f"; there is only a ring: {' -> '.join(map(repr, ring))}" if ring else ""
+        text = f"graph '{graph.name}' has no entry point{where}; call set_entry_point(...) or add_edge(START, ...)"
+        yield _error("GA001", text, tuple(ring[:-1]), Place())
     for name, place in graph.entries:
         if name not in ids:
             yield _unknown("GA002", "the entry point is", name, graph, (name,), place)
+
+
+def _beginnings(graph: GraphDef) -> tuple[list[str], list[str]]:
+    """Nodes without a predecessor, and a ring (its first node again at the end) that none of them leads to."""
+    before: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
+    after: dict[str, list[str]] = {node.id: [] for node in graph.nodes}
+    ways = [(edge.source, edge.target) for edge in graph.edges]
+    ways += [(edge.source, edge.target) for edge in graph.error_edges]
+    ways += [(source, join.target) for join in graph.joins for source in join.sources]
+    ways += [(route.source, target) for route in graph.routes for target in (route.labels or {}).values()]
+    for source, target in ways:
+        if source in after and target in before:
+            before[target].append(source)
+            after[source].append(target)
+    starts = [name for name, sources in before.items() if not sources]
+    led_to = reachable(starts, {name: frozenset(targets) for name, targets in after.items()})
+    line = [name for name in before if name not in led_to][:1]
+    while line and before[line[-1]][0] not in line:  # who is not led to has a predecessor that is not led to
+        line.append(before[line[-1]][0])
+    if not line:
+        return starts, []
+    first = before[line[-1]][0]
+    return starts, [first, *reversed(line[line.index(first) :])]
 
 
 def check_ids(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
@@ -110,6 +132,8 @@ def check_edges(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
 def check_routes(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
     """GA005, GA007, GA008, GA009, GA012, GA013 and GA015 of conditional routes."""
     ids = _ids(graph)
+    destinations = {node.id: node.destinations or {} for node in graph.nodes}
+    routed = {route.source for route in graph.routes}
     for route in graph.routes:
         if route.source not in ids:
             yield _unknown("GA005", "a route starts at", route.source, graph, (route.source,), route.place)
@@ -119,14 +143,14 @@ def check_routes(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
         elif not takes_arguments(route.router, 1):
             text = f"the router of '{route.source}' can't be called with the state as its one argument"
             yield _error("GA015", text, (route.source,), route.place)
-        yield from _targets(graph, route, ids)
-        if route.same_as is not None and route.same_as not in {r.source for r in graph.routes}:
+        yield from _targets(graph, route, ids, destinations.get(route.source, {}))
+        if route.same_as is not None and route.same_as not in routed:
             text = f"the route of '{route.source}' is same_as '{route.same_as}', which has no route"
             yield _error("GA007", text, (route.source, route.same_as), route.place)
     yield from _route_company(graph)
 
 
-def _targets(graph: GraphDef, route: RouteDef, ids: set[str]) -> Iterator[Problem]:
+def _targets(graph: GraphDef, route: RouteDef, ids: set[str], destinations: Mapping[str, str]) -> Iterator[Problem]:
     source = route.source
     if route.labels is None:
         text = (
@@ -147,7 +171,6 @@ def _targets(graph: GraphDef, route: RouteDef, ids: set[str]) -> Iterator[Proble
         yield _unknown(code, what, str(target), graph, (source, str(target)), route.place)
     if route.default is not None and route.default not in ids and route.default != END:
         yield _unknown("GA007", f"the default of '{source}' is", route.default, graph, (source,), route.place)
-    destinations = next((node.destinations for node in graph.nodes if node.id == source), None) or {}
     for label in annotated or ():
         value = getattr(label, "value", label)
         known = {*route.labels, *route.labels.values(), *destinations, *destinations.values(), END}
@@ -156,7 +179,7 @@ def _targets(graph: GraphDef, route: RouteDef, ids: set[str]) -> Iterator[Proble
                 f"the router of '{source}' may return {value!r}, which has no target: "
                 f"{alternatives(str(value), map(str, route.labels))}; add it to path_map or give a default"
             )
-            yield _error("GA009", text, (source,), route.place)
+            yield _error("GA009", text, (source, str(value)), route.place)
 
 
 def _route_company(graph: GraphDef) -> Iterator[Problem]:
@@ -213,6 +236,7 @@ def check_breakpoints(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]
 def check_nodes(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
     """GA015: a node bound to nothing; GA007, GA009: destinations; GA405: fields that the state doesn't declare."""
     ids = _ids(graph)
+    sources = {edge.source for edge in graph.edges}
     for node in graph.nodes:
         if node.kind == "function" and (not callable(node.fn) or not takes_arguments(node.fn, 1 + _context(node))):
             text = f"node '{node.id}' is bound to {node.fn!r}; it needs fn(state) or fn(state, ctx)"
@@ -231,7 +255,7 @@ def check_nodes(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
                     yield _unknown("GA007", f"{role} of '{node.id}' is", name, graph, (node.id,), node.place)
         if node.kind == "function" and node.destinations is None:
             jumps, seen = visible_jumps(node.fn, ids)
-            if jumps and not seen and not any(edge.source == node.id for edge in graph.edges):
+            if jumps and not seen and node.id not in sources:
                 text = (
                     f"node '{node.id}' jumps (Command.goto or Send) to nodes that can't be seen in its function; "
                     f"declare destinations=[...]"

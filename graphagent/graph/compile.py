@@ -15,7 +15,7 @@ from graphagent.graph.joins import JoinTable
 from graphagent.graph.jumps import visible_jumps
 from graphagent.graph.marking import Activation, Marking
 from graphagent.graph.names import END, END_INDEX
-from graphagent.graph.reach import bringers, successors
+from graphagent.graph.reach import bringers, predecessors, successors
 from graphagent.graph.routes import Jumps, Route
 from graphagent.graph.schema import StateSchema
 from graphagent.graph.signature import is_async
@@ -67,7 +67,7 @@ def build(definition: GraphDef, schema: StateSchema, problems: tuple[Problem, ..
         plain=tuple(tuple(targets) for targets in plain),
         arrivals=tuple(tuple(item) for item in arrivals),
         routers=tuple(tuple(item) for item in routers),
-        jumps=tuple(_jumps(node, definition, at, strict) for node in definition.nodes),
+        jumps=_jumps(definition, at, strict),
         failures=tuple(tuple(item) for item in failures),
         join_tables=tables,
         via_join=MappingProxyType(via_join),
@@ -97,7 +97,7 @@ def fingerprint(definition: GraphDef, schema: StateSchema) -> str:
 
 def _join_tables(definition: GraphDef, at: Index) -> tuple[JoinTable, ...]:
     nonlocal_joins = any(join.mode != "all" for join in definition.joins)
-    edges = successors(definition) if nonlocal_joins else {}
+    before = predecessors(successors(definition)) if nonlocal_joins else {}
 
     def table(join: JoinDef) -> JoinTable:
         total = len(join.sources)
@@ -106,7 +106,7 @@ def _join_tables(definition: GraphDef, at: Index) -> tuple[JoinTable, ...]:
         can_bring: tuple[frozenset[int], ...] = ()
         if join.mode != "all":
             can_bring = tuple(
-                frozenset(at[name] for name in bringers(source, join.target, edges)) for source in join.sources
+                frozenset(at[name] for name in bringers([source], join.target, before)) for source in join.sources
             )
         mode = str(join.mode) if isinstance(join.mode, str) else "n"
         return JoinTable(join.id, at[join.target], tuple(at[s] for s in join.sources), need, total, mode, can_bring)
@@ -131,19 +131,28 @@ def _route(route: RouteDef, destinations: Mapping[str, str], at: Index) -> Route
     return Route(route.source, router, is_async(router), labels, route.many, default, route.labels is None)
 
 
-def _jumps(node: NodeDef, definition: GraphDef, at: Index, strict: bool) -> Jumps:
-    labels: dict[str, int] = {edge.target: at[edge.target] for edge in definition.edges if edge.source == node.id}
-    labels |= {join.target: at[join.target] for join in definition.joins if node.id in join.sources}
+def _jumps(definition: GraphDef, at: Index, strict: bool) -> tuple[Jumps, ...]:
+    """Per node: where its edges, joins and routes lead, and what it declares or can be seen to name besides."""
+    labels: dict[str, dict[str, int]] = {node.id: {} for node in definition.nodes}
+    for edge in definition.edges:
+        labels[edge.source][edge.target] = at[edge.target]
+    for join in definition.joins:
+        for source in join.sources:
+            labels[source][join.target] = at[join.target]
     for route in definition.routes:
-        if route.source == node.id and route.labels:
-            labels |= {target: at[target] for target in route.labels.values() if target in at}
+        labels[route.source] |= {target: at[target] for target in (route.labels or {}).values() if target in at}
+    ids = frozenset(labels)
+    return tuple(_jumps_of(node, labels[node.id], ids, at, strict) for node in definition.nodes)
+
+
+def _jumps_of(node: NodeDef, labels: dict[str, int], ids: frozenset[str], at: Index, strict: bool) -> Jumps:
     if node.kind == "map":
         labels |= {node.config[role]: at[node.config[role]] for role in ("worker", "collect")}
     if node.destinations is not None:
         labels |= {target: at[target] for target in node.destinations.values()}
         labels |= {label: at[target] for label, target in node.destinations.items()}
         return Jumps(labels, True, False)
-    _, seen = visible_jumps(node.fn, [name for name in at if name != END])
+    _, seen = visible_jumps(node.fn, ids)
     labels |= {name: at[name] for name in seen if name not in labels}
     return Jumps(labels, False, not strict)
 

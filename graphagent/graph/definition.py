@@ -100,7 +100,8 @@ class ErrorEdgeDef:
 
 @dataclass(frozen=True, slots=True)
 class RouteDef:
-    """A conditional route. `labels` maps what the router returns to node ids; None: any node id may be returned."""
+    """A conditional route. `labels` maps what the router returns to node ids; None: any node id may be returned.
+    `sets`: the only sets of labels that a multi-target router returns, where that is known."""
 
     source: str
     router: Callable[..., Any] | None
@@ -109,7 +110,20 @@ class RouteDef:
     default: str | None = None
     same_as: str | None = None
     with_edges: bool = False
+    sets: tuple[tuple[str, ...], ...] | None = None
     place: Place = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """How stored rows of an earlier version are read: `fields` maps former field names to present ones, `values` has
+    functions of stored plain data by present name, `new` what fields get that such rows lack (plain data, or a function
+    of the stored plain state), `drop` names fields that are given up."""
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    new: Mapping[str, Any] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -131,6 +145,7 @@ class GraphDef:
     inputs: tuple[str, ...] | None = None
     outputs: tuple[str, ...] | None = None
     version: str = ""
+    migrations: list[Migration] = field(default_factory=list)
     callbacks: list[tuple[str | None, Any]] = field(default_factory=list)
     cache: Any = None
     cache_policy: CachePolicy | None = None

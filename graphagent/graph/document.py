@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
-from pydantic import Field, TypeAdapter, ValidationError, create_model
+from pydantic import Field, SecretBytes, SecretStr, TypeAdapter, ValidationError, create_model
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from graphagent.graph.definition import GraphDef, NodeDef, RouteDef
+from graphagent.graph.fields import TRANSIENT
+from graphagent.graph.jumps import jump_kinds, visible_jumps
 from graphagent.graph.names import END
-from graphagent.graph.reducers import BUILTIN, add, last
+from graphagent.graph.reducers import BUILTIN, add, last, same
 from graphagent.graph.schema import StateSchema
 from graphagent.messages import Message
 
@@ -26,12 +28,16 @@ if TYPE_CHECKING:
 
 _TYPES: dict[str, Any] = {
     **{t.__name__: t for t in (str, int, float, bool, bytes, list, dict, set, tuple, frozenset)},
-    **{t.__name__: t for t in (datetime.datetime, datetime.date, decimal.Decimal, uuid.UUID, Message)},
+    **{t.__name__: t for t in (datetime.datetime, datetime.date, decimal.Decimal, uuid.UUID, Message, SecretStr)},
+    "SecretBytes": SecretBytes,
     "Any": Any,
     "None": None,
 }
 _RULES = {**BUILTIN, "replace": last, "sum": add}
 _WITH_EMPTY = (list, dict, set, tuple, frozenset, str, int, float, bool, bytes)
+_STAND_INS: tuple[Any, ...] = (
+    None, "", datetime.datetime.min, datetime.date.min, decimal.Decimal(0), uuid.UUID(int=0), {"role": "user"}
+)  # fmt: skip
 
 
 def topology(graph: GraphDef, schema: StateSchema) -> dict[str, Any]:
@@ -53,15 +59,22 @@ def topology(graph: GraphDef, schema: StateSchema) -> dict[str, Any]:
 def write_document(graph: GraphDef, schema: StateSchema, fingerprint: str) -> dict[str, Any]:
     """The canonical document: the topology, and what else the validator and readers want to know."""
     doc = topology(graph, schema)
+    ids = {node.id for node in graph.nodes}
+    fixed = {(edge.source, edge.target) for edge in graph.edges}
+    fixed |= {(source, join.target) for join in graph.joins for source in join.sources}
     for node in graph.nodes:
         doc["nodes"][node.id] |= {
-            "reads": list(node.reads or ()),
-            "writes": list(node.writes or ()),
+            "reads": None if node.reads is None else list(node.reads),
+            "writes": None if node.writes is None else list(node.writes),
             "effects": list(node.effects),
             "idempotent": node.idempotent,
             "formerly": list(node.formerly),
+            "allow": list(node.allow),
             "description": node.description,
         }
+        if node.destinations is None and (kinds := jump_kinds(node.fn)):
+            seen = [name for name in visible_jumps(node.fn, ids)[1] if (node.id, name) not in fixed]
+            doc["nodes"][node.id] |= {"jumps": list(kinds), "seen": seen}
     for name, default in _defaults(schema):
         doc["state"][name]["default"] = default
     doc |= {
@@ -76,6 +89,7 @@ def write_document(graph: GraphDef, schema: StateSchema, fingerprint: str) -> di
         "interrupt_before": _listed(graph, graph.before, "interrupt_before"),
         "interrupt_after": _listed(graph, graph.after, "interrupt_after"),
         "must_pass": [{"node": node, "through": list(guards)} for node, guards in graph.must_pass],
+        "assume": [dict(choice) for choice in graph.assumptions],
     }
     result: dict[str, Any] = json.loads(json.dumps(doc, default=str))
     return result
@@ -87,7 +101,7 @@ def _defaults(schema: StateSchema) -> Iterator[tuple[str, Any]]:
         if field.required or field.secret or field.transient:
             continue
         value = field.initial()
-        if field.default_factory is None or value == field.initial():
+        if field.default_factory is None or same(value, field.initial()):
             with suppress(PydanticSerializationError):
                 yield field.name, to_jsonable_python(value)
 
@@ -142,16 +156,27 @@ def state_class(content: Mapping[str, Any]) -> type:
     for name, spec in content.get("state", {}).items():
         rule = _RULES.get(spec.get("reducer", "last"), last)
         declared = _type(spec.get("type", "Any"))
-        default: Any = Field(default=None)
+        default: Any
         if spec.get("required", "default" not in spec):
             default = Field()
         elif "default" in spec:
             default = Field(default=_default(declared, spec["default"]))
         elif (empty := get_origin(declared) or declared) in _WITH_EMPTY:
             default = Field(default_factory=empty)
-        fields[name] = (Annotated[declared, rule], default)
+        else:
+            default = Field(default=_stand_in(declared))
+        metadata = (rule,) if spec.get("persistent", True) else (rule, TRANSIENT)
+        fields[name] = (Annotated[(declared, *metadata)], default)
     made: type = create_model("State", **fields)
     return made
+
+
+def _stand_in(declared: Any) -> Any:
+    """Some value of a type, for a default that the document doesn't hold."""
+    for value in _STAND_INS:
+        with suppress(ValidationError):
+            return TypeAdapter(declared).validate_python(value)
+    return None
 
 
 def _default(declared: Any, plain: Any) -> Any:
@@ -164,7 +189,7 @@ def _default(declared: Any, plain: Any) -> Any:
 def _type(text: str) -> Any:
     try:
         return _built(ast.parse(text, mode="eval").body)
-    except (KeyError, SyntaxError, TypeError):
+    except (SyntaxError, TypeError):
         return Any
 
 
@@ -172,7 +197,7 @@ def _built(node: ast.expr) -> Any:
     """The type that an expression of names, subscripts and unions means. Nothing of the text is executed."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
-            return _TYPES[name]
+            return _TYPES.get(name, Any)  # a class of the user; a list of it is still a list
         case ast.Constant(value=None | builtins.Ellipsis):
             return node.value
         case ast.Subscript(value=generic, slice=ast.Tuple(elts=arguments)):
@@ -187,10 +212,10 @@ def _built(node: ast.expr) -> Any:
 def fill_builder(builder: StateGraph, content: Mapping[str, Any], functions: Mapping[str, Callable[..., Any]]) -> None:
     """Declare on `builder` all that the document says."""
     nodes = content["nodes"]
+    maps = {route["from"]: route for route in content.get("routes", ()) if route["select"] == "map"}
     for name in content.get("order", nodes):
-        _fill_node(builder, name, nodes[name], content, functions)
-    maps = [route for route in content.get("routes", ()) if route["select"] == "map"]
-    made = {(route["targets"][0], route.get("collector", END)) for route in maps}  # by add_map_node
+        _fill_node(builder, name, nodes[name], maps, functions)
+    made = {(route["targets"][0], route.get("collector", END)) for route in maps.values()}  # by add_map_node
     for source, target in content.get("edges", ()):
         if (source, target) not in made:
             builder.add_edge(source, target)
@@ -212,6 +237,8 @@ def fill_builder(builder: StateGraph, content: Mapping[str, Any], functions: Map
     builder.interrupt_after_nodes(*content.get("interrupt_after", ()))
     for policy in content.get("must_pass", ()):
         builder.must_pass(policy["node"], through=policy["through"])
+    for choice in content.get("assume", ()):
+        builder.assume(**choice)
     builder.limits(**content.get("limits", {}))
     if content.get("version"):
         builder.with_version(content["version"])
@@ -230,7 +257,7 @@ def _fill_node(
     builder: StateGraph,
     name: str,
     spec: Mapping[str, Any],
-    content: Mapping[str, Any],
+    maps: Mapping[str, Mapping[str, Any]],
     functions: Mapping[str, Callable[..., Any]],
 ) -> None:
     kind = spec.get("kind", "function")
@@ -240,7 +267,7 @@ def _fill_node(
         prompt = functions.get(name, f"answer '{key}'")
         builder.add_interrupt_node(name, prompt=prompt, key=key, writes=spec.get("answer"), description=description)
     elif kind == "map":
-        route = next(r for r in content["routes"] if r["from"] == name and r["select"] == "map")
+        route = maps[name]
         options = {"over": spec["over"], "item_key": spec["item_key"], "collect": route.get("collector", END)}
         builder.add_map_node(name, route["targets"][0], description=description, **options)
     elif kind == "subgraph":
@@ -249,11 +276,12 @@ def _fill_node(
         builder.add_node(
             name,
             functions.get(name),
-            reads=spec.get("reads") or None,
-            writes=spec.get("writes") or None,
+            reads=spec.get("reads"),
+            writes=spec.get("writes"),
             effects=spec.get("effects", ()),
             idempotent=spec.get("idempotent", False),
             formerly=spec.get("formerly", ()),
+            allow=spec.get("allow", ()),
             destinations=spec.get("destinations"),
             description=description,
         )

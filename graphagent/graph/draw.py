@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from graphagent.graph.definition import RouteDef
 from graphagent.graph.names import END, START
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def lines(graph: CompiledGraph) -> Iterator[Line]:
             yield Line(name, graph.name_of(plain), "edge")
     for route in graph.routes:
         labels: dict[str, list[str]] = {}
-        for label, target in (route.labels or {}).items():
+        for label, target in _labelled(graph, route):
             text = str(getattr(label, "value", label))
             labels.setdefault(target, []).append(text if text != target else "")
         if route.default is not None:
@@ -48,35 +49,40 @@ def lines(graph: CompiledGraph) -> Iterator[Line]:
     yield from _jumps(graph)
 
 
+def _labelled(graph: CompiledGraph, route: RouteDef) -> list[tuple[Any, str]]:
+    """Labels with the nodes they lead to; a label that names no node takes the default."""
+    return [(label, x) for label, x in (route.labels or {}).items() if x == END or x in graph.index]
+
+
 def _jumps(graph: CompiledGraph) -> Iterator[Line]:
+    static = _static(graph)
     for i, name in enumerate(graph.names):
         node = graph.defs[i]
         if node.kind == "map":
             yield Line(name, node.config["worker"], "map", "each")
             yield Line(name, node.config["collect"], "map", "none")
             continue
-        known = {line.target for line in _static(graph, i)}
         destinations = node.destinations
         if destinations is not None:
             for label, target in destinations.items():
                 yield Line(name, target, "jump", label if label != target else "")
             continue
         for index in dict.fromkeys(graph.jumps[i].labels.values()):
-            if graph.name_of(index) not in known:
+            if graph.name_of(index) not in static[name]:
                 yield Line(name, graph.name_of(index), "jump")
 
 
-def _static(graph: CompiledGraph, node: int) -> Iterator[Line]:
-    name = graph.names[node]
-    for plain in graph.plain[node]:
-        yield Line(name, graph.name_of(plain), "edge")
+def _static(graph: CompiledGraph) -> dict[str, set[str]]:
+    """Per node where its plain edges, labelled routes and joins lead: no jump is drawn to those."""
+    known: dict[str, set[str]] = {name: set() for name in graph.names}
+    for edge in graph.edges:
+        known[edge.source].add(edge.target)
     for route in graph.routes:
-        if route.source == name:
-            for target in (route.labels or {}).values():
-                yield Line(name, target, "route")
+        known[route.source].update(target for _, target in _labelled(graph, route))
     for join in graph.joins:
-        if name in join.sources:
-            yield Line(name, join.target, "join")
+        for source in join.sources:
+            known[source].add(join.target)
+    return known
 
 
 def _escaped(text: str) -> str:

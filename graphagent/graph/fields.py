@@ -91,7 +91,7 @@ def compile_field(source: FieldSource, config: Mapping[str, Any]) -> tuple[Field
     if len(rules) > 1:
         problems.append(f"field '{source.name}' has {len(rules)} merge rules, one is allowed")
     rule = rules[0] if rules else last
-    problem = rule.problem(source.declared)
+    problem = None if source.declared is Any else rule.problem(source.declared)  # Any: it can't be known
     if problem:
         problems.append(f"field '{source.name}' is declared '{type_name(source.declared)}', but {problem}")
     constraints = tuple(m for m in source.metadata if not isinstance(m, Reducer) and m is not TRANSIENT)

@@ -17,17 +17,32 @@ def visible_jumps(fn: Callable[..., Any] | None, nodes: Collection[str]) -> tupl
     target = _function(fn)
     if target is None:
         return False, ()
+    names, constants = _mentioned(target)
+    if not _kinds(names, constants):
+        return False, ()
+    cells = [cell.cell_contents for cell in target.__closure__ or () if _filled(cell)]
+    seen = [*constants, *_flat([*cells, *(target.__defaults__ or ()), *(target.__kwdefaults__ or {}).values()])]
+    return True, tuple(dict.fromkeys(x for x in seen if isinstance(x, str) and x in nodes))
+
+
+def jump_kinds(fn: Callable[..., Any] | None) -> tuple[str, ...]:
+    """How a function can be seen to jump: `goto`, `send`, both or neither."""
+    target = _function(fn)
+    return () if target is None else _kinds(*_mentioned(target))
+
+
+def _mentioned(target: types.FunctionType) -> tuple[set[str], list[Any]]:
     names: set[str] = set()
     constants: list[Any] = []
     for code in _codes(target.__code__):
         names.update(code.co_names, code.co_freevars)
         constants += _flat(code.co_consts)
-    jumps = "Send" in names or ("Command" in names and "goto" in constants)
-    if not jumps:
-        return False, ()
-    cells = [cell.cell_contents for cell in target.__closure__ or () if _filled(cell)]
-    seen = [*constants, *_flat([*cells, *(target.__defaults__ or ()), *(target.__kwdefaults__ or {}).values()])]
-    return True, tuple(dict.fromkeys(x for x in seen if isinstance(x, str) and x in nodes))
+    return names, constants
+
+
+def _kinds(names: set[str], constants: list[Any]) -> tuple[str, ...]:
+    goto = ("goto",) if "Command" in names and "goto" in constants else ()
+    return (*goto, "send") if "Send" in names else goto
 
 
 def _function(fn: Any) -> types.FunctionType | None:

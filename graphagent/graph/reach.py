@@ -5,7 +5,7 @@ Plain breadth-first search on sets; compile-time only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from graphagent.graph.definition import GraphDef, JoinDef
 from graphagent.graph.jumps import visible_jumps
@@ -35,7 +35,7 @@ def successors(graph: GraphDef) -> dict[str, frozenset[str]]:
         elif node.destinations is not None:
             out[node.id].update(node.destinations.values())
         else:
-            jumps, seen = visible_jumps(node.fn, ids)
+            jumps, seen = visible_jumps(node.fn, out.keys())
             out[node.id].update(ids if jumps and not seen and not out[node.id] else seen)
     return {name: frozenset(targets - {END}) for name, targets in out.items()}
 
@@ -52,20 +52,27 @@ def reachable(starts: Iterable[str], edges: Successors, without: frozenset[str] 
     return seen
 
 
-def bringers(source: str, target: str, edges: Successors) -> set[str]:
-    """The nodes that, when they run, can still make `source` run without passing `target` on the way.
-
-    `target` itself is one of them if it leads to `source` by a way that does not come back to it.
-    """
+def predecessors(edges: Successors) -> dict[str, set[str]]:
+    """The same edges by their end: per node that any leads to, the nodes they start at."""
     before: dict[str, set[str]] = {}
     for name, targets in edges.items():
         for successor in targets:
             before.setdefault(successor, set()).add(name)
-    seen = {source}
-    queue = [source]
+    return before
+
+
+def bringers(sources: Iterable[str], target: str, before: Mapping[str, Set[str]]) -> set[str]:
+    """The nodes that, when they run, can still make one of `sources` run without passing `target` on the way.
+
+    `target` itself is one of them if it leads to a source by a way that does not come back to it. `before`: the
+    edges, by their end.
+    """
+    seen = set(sources)
+    queue = list(seen)
+    begun = frozenset(seen)
     while queue:
         name = queue.pop()
-        if name == target and name != source:
+        if name == target and name not in begun:
             continue
         for earlier in before.get(name, ()):
             if earlier not in seen:
@@ -81,19 +88,15 @@ def rival_joins(graph: GraphDef) -> Iterator[tuple[JoinDef, JoinDef]]:
     if len(active) < 2:
         return
     edges = successors(graph)
+    before = predecessors(edges)
     entries = [name for name, _ in graph.entries]
+    brought_by = {join.id: bringers(join.sources, join.target, before) for join in active}
     for i, one in enumerate(active):
         for other in active[i + 1 :]:
-            if not (_brings(one, other, edges) and _brings(other, one, edges)):
+            mutual = one.target in brought_by[other.id] and other.target in brought_by[one.id]
+            if one.target == other.target or not mutual:
                 continue
             first = one.target in reachable(entries, edges, frozenset({other.target}))
             second = other.target in reachable(entries, edges, frozenset({one.target}))
             if first and second:
                 yield one, other
-
-
-def _brings(one: JoinDef, other: JoinDef, edges: Successors) -> bool:
-    """True if the target of `one` can make a source of `other` run without passing the target of `other`."""
-    if one.target == other.target:
-        return False
-    return any(one.target in bringers(source, other.target, edges) for source in other.sources)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NotRequired, Required, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ValidationError
+from typing_extensions import ReadOnly, is_typeddict
 
 from graphagent.errors import InvalidUpdate, UndeclaredField, alternatives
 from graphagent.graph.fields import Field, FieldSource, compile_field, type_name
@@ -17,7 +17,7 @@ from graphagent.graph.view import view_maker
 from graphagent.messages import Message
 from graphagent.unset import UNSET
 
-_QUALIFIERS = (typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", None))  # ReadOnly: Python 3.13
+_QUALIFIERS = (NotRequired, ReadOnly, Required)
 
 
 class MessagesState(BaseModel):
@@ -133,7 +133,7 @@ def _sources(state: Any) -> Iterator[FieldSource]:
             default = UNSET if info.is_required() or info.default_factory else info.default
             factory = _factory(info, default)
             yield FieldSource(name, info.annotation, tuple(info.metadata), UNSET if factory else default, factory)
-    elif typing.is_typeddict(state):
+    elif is_typeddict(state):
         for name, hint in get_type_hints(state, include_extras=True).items():
             yield FieldSource(name, *_split(hint))
     elif dataclasses.is_dataclass(state):

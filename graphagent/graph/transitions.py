@@ -60,6 +60,24 @@ def fire(graph: CompiledGraph, marking: Marking, completions: Sequence[Completio
     return firing.result([a for i, a in enumerate(frontier) if i not in done])
 
 
+def settle(graph: CompiledGraph, marking: Marking) -> Marking:
+    """The marking after joins have been judged anew: for one that an earlier version of the graph stored.
+
+    A join that is complete by the rules of this graph fires, and an `active` one that nothing more can reach. What
+    was in the frontier keeps its place there; what fires comes behind it.
+    """
+    firing = _Firing(graph, marking)
+    for j, state in enumerate(marking.joins):
+        if state is not None and not state.fired:
+            firing.joins[j] = None
+            firing.arrived[j] = [(slot, arrival) for slot, queue in state.arrived for arrival in queue]
+    after = firing.result(list(marking.frontier))
+    if after.key() == marking.key():
+        return marking
+    kept = {id(activation) for activation in marking.frontier}
+    return after._replace(frontier=(*marking.frontier, *(a for a in after.frontier if id(a) not in kept)))
+
+
 def finished(marking: Marking) -> bool:
     """True if nothing is left to run."""
     return not marking.frontier

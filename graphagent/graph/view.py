@@ -9,11 +9,11 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-import typing
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from pydantic import BaseModel
+from typing_extensions import is_typeddict
 
 from graphagent.errors import StateError, UnsetField, alternatives
 
@@ -25,7 +25,7 @@ _set = object.__setattr__
 def view_maker(state: type, fields: tuple[str, ...]) -> ViewMaker:
     """A function that makes a read-only state from a dictionary of values, for a pydantic model, a dataclass or a
     TypedDict. The dictionary is not copied (a TypedDict's is) and must not change afterwards."""
-    if typing.is_typeddict(state):
+    if is_typeddict(state):
         return _dict_view(state, fields)
     if issubclass(state, BaseModel):
         return _model_view(state, fields)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import pytest
+import typing_extensions
 from pydantic import BaseModel
 from support.graphs import Trail, flow, says
 
@@ -355,3 +356,14 @@ def test_drawings_survive_odd_names(label: str) -> None:
         assert len(lines) == 3
         assert all(line.count('"') % 2 == 0 for line in (item.replace('\\"', "") for item in lines))
     assert set(graph.to_networkx().nodes) == {START, END, label, "b"}
+
+
+class Older(typing_extensions.TypedDict):
+    x: typing_extensions.Required[int]
+
+
+async def test_typeddict_of_typing_extensions_is_a_state():
+    """A TypedDict made by `typing_extensions` is a state class like that of `typing`."""
+    graph = StateGraph(Older).add_node("a", lambda state: {"x": state["x"] + 1}, inline=True)
+    graph.add_edge(START, "a").add_edge("a", END)
+    assert (await Executor(graph.compile()).run({"x": 1})).state["x"] == 2
