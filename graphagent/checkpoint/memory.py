@@ -90,6 +90,7 @@ class MemoryCheckpoints:
     def __init__(self) -> None:
         self._frames: dict[str, dict[str, _Frame]] = {}
         self._holders: dict[str, _Holder] = {}
+        self._graphs: dict[str, Mapping[str, Any]] = {}
         self._token = 0
 
     async def acquire(self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None) -> Lease:
@@ -244,6 +245,15 @@ class MemoryCheckpoints:
     async def commit_effect(self, lease: Lease, namespace: str, effect: EffectRow) -> None:
         """Record the result of a claimed effect."""
         await self.claim_effect(lease, namespace, effect)
+
+    async def save_graph(self, fingerprint: str, document: Mapping[str, Any]) -> None:
+        """Keep the canonical document of a graph; harmless if one is there already."""
+        check_name("fingerprint", fingerprint)
+        self._graphs.setdefault(fingerprint, document)
+
+    async def graph(self, fingerprint: str) -> Mapping[str, Any] | None:
+        """The document that was kept of a graph, or None."""
+        return self._graphs.get(fingerprint)
 
     async def pin(self, lineage: str, namespace: str, seq: int, pinned: bool = True) -> None:
         """Protect a row from `prune`, or no longer. Raises CheckpointNotFound."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.lowlevel
 
 from graphagent.checkpoint.lease import check_name
-from graphagent.checkpoint.plain_json import dumps
+from graphagent.checkpoint.plain_json import dumps, loads
 from graphagent.checkpoint.record import ActivationRow, EffectRow, Header, Loaded, PruneReport, Retention, Row
 from graphagent.checkpoint.sql import operations, queries
 from graphagent.checkpoint.sql.driver import driver_for
@@ -229,6 +229,16 @@ class SqlCheckpoints:
     async def commit_effect(self, lease: Lease, namespace: str, effect: EffectRow) -> None:
         """Record the result of a claimed effect."""
         await self.claim_effect(lease, namespace, effect)
+
+    async def save_graph(self, fingerprint: str, document: Mapping[str, Any]) -> None:
+        """Keep the canonical document of a graph; harmless if one is there already."""
+        check_name("fingerprint", fingerprint)
+        await self._driver.write(lambda: operations.save_graph(fingerprint, dumps(document)))
+
+    async def graph(self, fingerprint: str) -> Mapping[str, Any] | None:
+        """The document that was kept of a graph, or None. Raises LoadError."""
+        found = await self._driver.read(lambda: queries.graph(fingerprint))
+        return None if found is None else loads(found)
 
     async def pin(self, lineage: str, namespace: str, seq: int, pinned: bool = True) -> None:
         """Protect a row from `prune`, or no longer. Raises CheckpointNotFound."""

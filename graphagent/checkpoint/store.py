@@ -138,6 +138,17 @@ class CheckpointStore(Protocol):
         """Record the result of a claimed effect."""
         ...
 
+    async def save_graph(self, fingerprint: str, document: Mapping[str, Any]) -> None:
+        """Keep the canonical document of a graph that is about to write rows; harmless if one is there already.
+
+        A later graph that meets these rows can so tell what has changed. Documents stay when lineages go.
+        """
+        ...
+
+    async def graph(self, fingerprint: str) -> Mapping[str, Any] | None:
+        """The document that was kept of a graph; None if there is none, as in rows of release 0.1.0."""
+        ...
+
     async def pin(self, lineage: str, namespace: str, seq: int, pinned: bool = True) -> None:
         """Protect a row from `prune`, or no longer. Raises CheckpointNotFound."""
         ...

@@ -310,6 +310,26 @@ async def effects_are_claimed_then_committed(stores: Stores) -> None:
         assert await store.effects(lease.lineage, "child", 1) == []
 
 
+async def graphs_are_kept_by_fingerprint(stores: Stores) -> None:
+    """A graph's document is read back as it was; the first one stays, whatever becomes of the rows it belongs to."""
+    document = {"nodes": {text: {"kind": "fn", "description": text} for text in NASTY}, "order": list(NASTY)}
+    async with stores() as store:
+        print_ = fresh_id()
+        assert await store.graph(print_) is None
+        await store.save_graph(print_, document)
+        await store.save_graph(print_, {"nodes": {}})
+        await store.save_graph(fresh_id(), {"nodes": {}})
+        lease = await store.acquire(fresh_id(), "run-1")
+        await write(store, lease, [replace(row, fingerprint=print_) for row in plain_rows(2)])
+        await store.delete(lease.lineage)
+        assert_same(await store.graph(print_), document)
+        await refused(CheckpointError, store.save_graph("a\0b", document))
+        persistent = store.persistent
+    if persistent:
+        async with stores() as other:
+            assert_same(await other.graph(print_), document)
+
+
 CASES: tuple[Callable[[Stores], Awaitable[None]], ...] = (
     what_is_not_there_is_empty,
     every_row_loads_with_its_state,
@@ -326,4 +346,5 @@ CASES: tuple[Callable[[Stores], Awaitable[None]], ...] = (
     activations_are_kept_until_their_step_ends,
     activations_outlive_a_step_that_was_interrupted,
     effects_are_claimed_then_committed,
+    graphs_are_kept_by_fingerprint,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from graphagent.checkpoint.record import ActivationRow, EffectRow, Header, Loaded, PruneReport, Retention, Row
@@ -79,6 +79,10 @@ class StoreProxy:
         what = f"commit_effect {_effect(namespace, effect)}"
         await self.writing(what, lambda: self.inner.commit_effect(lease, namespace, effect))
 
+    async def save_graph(self, fingerprint: str, document: Mapping[str, Any]) -> None:
+        """See `CheckpointStore.save_graph`."""
+        await self.writing(f"save_graph {fingerprint}", lambda: self.inner.save_graph(fingerprint, document))
+
     async def request_cancel(self, lineage: str) -> bool:
         """See `CheckpointStore.request_cancel`."""
         return await self.writing("request_cancel", lambda: self.inner.request_cancel(lineage))
@@ -126,6 +130,10 @@ class StoreProxy:
     async def effects(self, lineage: str, namespace: str, base: int) -> list[EffectRow]:
         """See `CheckpointStore.effects`."""
         return await self.reading(lambda: self.inner.effects(lineage, namespace, base))
+
+    async def graph(self, fingerprint: str) -> Mapping[str, Any] | None:
+        """See `CheckpointStore.graph`."""
+        return await self.reading(lambda: self.inner.graph(fingerprint))
 
     # -- life ------------------------------------------------------------------------------------
 

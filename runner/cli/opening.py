@@ -19,7 +19,7 @@ from runner.cli.target import load_graph
 @asynccontextmanager
 async def stored_runs(options: Stored) -> AsyncIterator[SqlCheckpoints]:
     """The store with the runs. Raises UsageError if none is named, or a SQLite file that isn't there."""
-    async with SqlCheckpoints(_existing(options.db)) as store:
+    async with SqlCheckpoints(existing_store(options.db)) as store:
         yield store
 
 
@@ -33,7 +33,8 @@ async def stored_graph(options: Typed) -> AsyncIterator[Executor]:
         yield Executor(graph, store)
 
 
-def _existing(db: str | None) -> str:
+def existing_store(db: str | None) -> str:
+    """The url itself. Raises UsageError if none is named, or a SQLite file that isn't there."""
     if not db:
         raise UsageError(f"no store is named: give --db URL (such as --db sqlite:///runs.db) or set {DB_VARIABLE}")
     path = _sqlite_path(db)

@@ -7,8 +7,8 @@ import anyio
 from graphagent.checkpoint.record import PruneReport, Retention
 from graphagent.errors import UsageError
 from runner.cli.opening import known_lineage, stored_runs
-from runner.cli.options import DeleteOptions, PruneOptions
 from runner.cli.output import Output
+from runner.cli.upkeep_options import DeleteOptions, PruneOptions
 from runner.cli.values import seconds, size
 
 

@@ -156,7 +156,8 @@ async def leaves_nothing(url: str, engine: Any) -> None:
         await executor.fork("gone", headers[0].id, new_lineage="elsewhere")
         assert len(await store.namespaces("gone")) >= 2
         counts = row_counts(url)
-        assert all(counts[table] > kept[table] or table == "ga_activations" for table in counts)
+        alike = ("ga_activations", "ga_graphs")  # both threads have the same graph
+        assert all(counts[table] > kept[table] or table in alike for table in counts)
         await executor.delete("elsewhere")
         removed = await executor.delete("gone")
         assert row_counts(url) == kept
@@ -165,4 +166,4 @@ async def leaves_nothing(url: str, engine: Any) -> None:
         assert await executor.history("gone") == []
         assert (await executor.resume("kept", {"q": "x"})).status == "completed"
         await executor.delete("kept")
-        assert set(row_counts(url).values()) == {0}
+        assert {table for table, count in row_counts(url).items() if count} == {"ga_graphs"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-TABLES = ("ga_lineages", "ga_frames", "ga_runs", "ga_rows", "ga_activations", "ga_effects", "ga_pins")
+TABLES = ("ga_lineages", "ga_frames", "ga_runs", "ga_rows", "ga_activations", "ga_effects", "ga_pins", "ga_graphs")
 
 
 def all_rows(url: str) -> dict[str, list[tuple[Any, ...]]]:

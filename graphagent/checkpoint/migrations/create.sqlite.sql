@@ -20,6 +20,11 @@ CREATE TABLE ga_frames (
     PRIMARY KEY (id),
     UNIQUE (lineage, namespace)
 );
+CREATE TABLE ga_graphs (
+    fingerprint VARCHAR NOT NULL,
+    document BLOB NOT NULL,
+    PRIMARY KEY (fingerprint)
+) WITHOUT ROWID;
 CREATE TABLE ga_lineages (
     id INTEGER NOT NULL,
     name VARCHAR NOT NULL,
@@ -67,4 +72,4 @@ CREATE TABLE ga_version (
     version_num VARCHAR(32) NOT NULL,
     CONSTRAINT ga_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO ga_version (version_num) VALUES ('0001');
+INSERT INTO ga_version (version_num) VALUES ('0002');

@@ -241,6 +241,14 @@ def put_effect(grip: Grip, namespace: str, effect: EffectRow, result: bytes | No
     return frame
 
 
+def save_graph(fingerprint: str, document: bytes) -> Operation[None]:
+    """Keep the document of a graph, unless one is there."""
+    yield (
+        "INSERT INTO ga_graphs (fingerprint, document) VALUES (?, ?) ON CONFLICT (fingerprint) DO NOTHING",
+        (fingerprint, document),
+    )
+
+
 def pin(lineage: str, namespace: str, seq: int, pinned: bool) -> Operation[None]:
     """Protect a row from `prune`, or no longer. Raises CheckpointNotFound."""
     found = yield FRAME, (lineage, namespace)

@@ -67,7 +67,7 @@ class PostgresDriver:
                 await self._pool.clear()
 
     async def _prepare(self, connection: Connection) -> bool:
-        return await prepare_postgres(connection, str(self), migrate=self._migrate)
+        return await prepare_postgres(connection, self._url, migrate=self._migrate)
 
     async def migrate(self, dry_run: bool) -> MigrationReport:
         """Bring the tables up to date, or see what that would do. Raises SchemaVersionError."""

@@ -158,6 +158,12 @@ def effects(lineage: str, namespace: str, base: int) -> Operation[list[EffectRow
     ]
 
 
+def graph(fingerprint: str) -> Operation[bytes | None]:
+    """The document of a graph as it was stored."""
+    rows = yield "SELECT document FROM ga_graphs WHERE fingerprint = ?", (fingerprint,)
+    return rows[0][0] if rows else None
+
+
 def namespaces(lineage: str) -> Operation[list[str]]:
     """The frames of a lineage that have rows."""
     rows = yield (

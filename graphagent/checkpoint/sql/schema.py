@@ -6,17 +6,19 @@ a millisecond, not the import of SQLAlchemy. Only a migration imports that, and 
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphagent.checkpoint.sql.urls import redacted
 from graphagent.errors import CheckpointError
 
 if TYPE_CHECKING:
     import psycopg
 
-VERSION = 1
+VERSION = 2
 """The version of the tables that this release reads and writes: the number of its newest migration."""
 
 VERSION_TABLE = "ga_version"
@@ -34,13 +36,29 @@ class SchemaVersionError(CheckpointError):
 
 
 @dataclass(frozen=True, slots=True)
-class MigrationReport:
-    """What a migration did, or would do: from which version to which, and the steps by number and title."""
+class Statement:
+    """A statement of a migration and how many rows it changed (0 where it changes tables only)."""
 
-    current: int
+    sql: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """What a migration did, or would do.
+
+    `current` is the version it starts from, None for a database without checkpoint tables; `target` that of this
+    release. `steps`: number and title of each. `statements`: what was run, also where it was rolled back. `lineages`,
+    `rows`: how many the database holds. `applied`: it was done, and is there to stay.
+    """
+
+    current: int | None
     target: int
-    steps: tuple[str, ...]
-    applied: bool
+    steps: tuple[str, ...] = ()
+    statements: tuple[Statement, ...] = ()
+    lineages: int = 0
+    rows: int = 0
+    applied: bool = False
 
 
 def prepare_sqlite(connection: sqlite3.Connection, path: str, *, migrate: bool) -> None:
@@ -59,7 +77,7 @@ def prepare_sqlite(connection: sqlite3.Connection, path: str, *, migrate: bool) 
         except BaseException:
             connection.execute("ROLLBACK")
             raise
-    if is_older(version, f"'{path}'", migrate):
+    if is_older(version, f"sqlite:///{path}", migrate):
         run_migration(f"sqlite:///{path}", dry_run=False)
 
 
@@ -72,7 +90,7 @@ def _sqlite_version(connection: sqlite3.Connection) -> int | None:
         raise
 
 
-async def prepare_postgres(connection: psycopg.AsyncConnection[Any], where: str, *, migrate: bool) -> bool:
+async def prepare_postgres(connection: psycopg.AsyncConnection[Any], url: str, *, migrate: bool) -> bool:
     """As `prepare_sqlite`, but returns True if older tables are to be migrated.
 
     Raises psycopg.Error, SchemaVersionError.
@@ -84,7 +102,7 @@ async def prepare_postgres(connection: psycopg.AsyncConnection[Any], where: str,
             version = await _postgres_version(connection)
             for statement in creation("postgresql") if version is None else ():
                 await connection.execute(statement.encode())
-    return is_older(version, where, migrate)
+    return is_older(version, url, migrate)
 
 
 async def _postgres_version(connection: psycopg.AsyncConnection[Any]) -> int | None:
@@ -103,20 +121,21 @@ def creation(dialect: str) -> list[str]:
     return [text for text in (MIGRATIONS / f"create.{dialect}.sql").read_text().split(";\n") if text]
 
 
-def is_older(version: int | None, where: str, migrate: bool) -> bool:
+def is_older(version: int | None, url: str, migrate: bool) -> bool:
     """Whether tables of that version (None: just made) must be migrated. Raises SchemaVersionError if they can't be."""
     if version is None or version == VERSION:
         return False
+    place = redacted(url)
     if version > VERSION:
         raise SchemaVersionError(
-            f"the checkpoint tables in {where} are of version {version}, this release of graphagent knows up to "
-            f"version {VERSION}: install the release that wrote them, or a newer one (pip install -U graphagent)"
+            f"the checkpoint tables in '{place}' are of version {version}, this release of graphagent knows up "
+            f"to version {VERSION}: install the release that wrote them, or a newer one (pip install -U graphagent)"
         )
     if not migrate:
         raise SchemaVersionError(
-            f"the checkpoint tables in {where} are of version {version}, this release of graphagent needs version "
-            f"{VERSION}: run `python -m graphagent.checkpoint.sql.migrate URL` (with --dry-run first to see what it "
-            "does), or open the store with auto_migrate=True"
+            f"the checkpoint tables in '{place}' are of version {version}, this release of graphagent needs "
+            f"version {VERSION}: run `graphagent store migrate --db {shlex.quote(place)}` (with --dry-run first, "
+            f"to see what it does), or open the store with auto_migrate=True"
         )
     return True
 
@@ -124,7 +143,7 @@ def is_older(version: int | None, where: str, migrate: bool) -> bool:
 def run_migration(url: str, *, dry_run: bool) -> MigrationReport:
     """Bring the tables of a database up to date, in place and in one transaction; imports SQLAlchemy and alembic.
 
-    Raises SchemaVersionError, and what the database raises.
+    Raises SchemaVersionError, CheckpointError.
     """
     from graphagent.checkpoint.sql.migrate import migrate
 

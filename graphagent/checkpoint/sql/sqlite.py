@@ -74,7 +74,7 @@ class SqliteDriver:
         try:
             connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
             if self.path:
-                _use_wal(connection, self._busy_timeout)
+                use_wal(connection, self._busy_timeout)
             connection.execute(f"PRAGMA synchronous = {'NORMAL' if self._sync == 'normal' else 'FULL'}")
             prepare_sqlite(connection, self.path, migrate=self._migrate)
         except BaseException:
@@ -188,7 +188,7 @@ class SqliteDriver:
         self._written = self._connection = None
 
 
-def _use_wal(connection: sqlite3.Connection, busy_timeout: float) -> None:
+def use_wal(connection: sqlite3.Connection, busy_timeout: float) -> None:
     """Turn on write-ahead logging; SQLite doesn't wait by itself where two connections do that at once."""
     deadline = time.monotonic() + busy_timeout
     while True:

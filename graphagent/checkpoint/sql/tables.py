@@ -59,6 +59,16 @@ class RunTable(Table, table=True):
     fingerprint: str
 
 
+class GraphTable(Table, table=True):
+    """The canonical document, as JSON, of a graph that wrote rows: what `ga_runs.fingerprint` stands for."""
+
+    __tablename__ = "ga_graphs"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    fingerprint: str = Field(primary_key=True)
+    document: bytes = Field(sa_type=LargeBinary)
+
+
 class RowTable(Table, table=True):
     """A checkpoint; `id` is made of frame and seq, and `rows.py` says what the columns hold.
 
