@@ -1,0 +1,1 @@
+"""Graphs of other frameworks as canonical documents, so that they can be validated and drawn."""
