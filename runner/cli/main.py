@@ -9,7 +9,10 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from runner.cli import change_options as change
+from runner.cli import coverage_options as coverage
 from runner.cli import options as said
+from runner.cli import upkeep_options as upkeep
 
 COMMANDS: dict[str, tuple[type[said.Common], str]] = {
     "run": (said.RunOptions, "runner.cli.run:run"),
@@ -22,9 +25,17 @@ COMMANDS: dict[str, tuple[type[said.Common], str]] = {
     "replay": (said.ReplayOptions, "runner.cli.travel:replay"),
     "fork": (said.ForkOptions, "runner.cli.travel:fork"),
     "edit": (said.EditOptions, "runner.cli.travel:edit"),
-    "prune": (said.PruneOptions, "runner.cli.upkeep:prune"),
-    "delete": (said.DeleteOptions, "runner.cli.upkeep:delete"),
+    "prune": (upkeep.PruneOptions, "runner.cli.upkeep:prune"),
+    "delete": (upkeep.DeleteOptions, "runner.cli.upkeep:delete"),
+    "store": (upkeep.StoreOptions, "runner.cli.store:store"),
     "graph": (said.GraphOptions, "runner.cli.picture:graph"),
+    "check": (said.CheckOptions, "runner.cli.check:check"),
+    "simulate": (coverage.SimulateOptions, "runner.cli.simulate:simulate"),
+    "export": (coverage.ExportOptions, "runner.cli.export:export"),
+    "cover": (coverage.CoverOptions, "runner.cli.cover:cover"),
+    "rule": (said.RuleOptions, "runner.cli.rule:rule"),
+    "lock": (change.LockOptions, "runner.cli.lock:lock"),
+    "compat": (change.CompatOptions, "runner.cli.compat:compat"),
 }
 """Name of a command -> its options and where its function is: `function(options, output) -> exit status`."""
 

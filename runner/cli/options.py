@@ -30,6 +30,46 @@ class PictureFormat(StrEnum):
     json = "json"
 
 
+class CheckEngine(StrEnum):
+    """Whose semantics a check judges by."""
+
+    superstep = "superstep"
+    eager = "eager"
+    both = "both"
+
+
+class ReportFormat(StrEnum):
+    """How findings are reported."""
+
+    text = "text"
+    json = "json"
+    sarif = "sarif"
+    junit = "junit"
+    github = "github"
+
+
+class FailOn(StrEnum):
+    """The least severity of a finding that makes a check fail."""
+
+    error = "error"
+    warning = "warning"
+    info = "info"
+    never = "never"
+
+
+class RuleFormat(StrEnum):
+    """How rules are shown."""
+
+    text = "text"
+    markdown = "markdown"
+
+
+class Origin(StrEnum):
+    """A framework whose graphs can be checked too."""
+
+    langgraph = "langgraph"
+
+
 Target = Annotated[
     str,
     Argument(
@@ -232,40 +272,17 @@ class ExplainOptions(Typed):
 class ReplayOptions(Typed):
     """Check that a graph still goes the way of a run.
 
-    Goes through a stored run with its recorded results: routers and transitions run again, nodes do not. The exit
-    status is 1 if the graph goes another way. Needs --graph.
+    Goes through a stored run, or one that 'export' wrote to a file, with its recorded results: routers and transitions
+    run again, nodes do not. The exit status is 1 if the graph goes another way. Needs --graph; a file names its own.
     """
 
-    lineage: Lineage
+    lineage: Annotated[
+        str,
+        Argument(
+            metavar="LINEAGE|FILE", show_default=False, help="The history that the run belongs to, or its .json file."
+        ),
+    ]
     namespace: Namespace = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PruneOptions(Stored):
-    """Remove old checkpoints.
-
-    Every one that stays loads as before, and the newest always stays. Give at least one bound.
-    """
-
-    lineage: AnyLineage = None
-    keep_last: Annotated[
-        int | None, Option("--keep-last", min=1, metavar="N", help="Keep the newest N of each frame.")
-    ] = None
-    max_age: Annotated[
-        str | None, Option("--max-age", metavar="AGE", help="Remove older ones: seconds, or '30m', '12h', '7d', '4w'.")
-    ] = None
-    max_bytes: Annotated[
-        str | None,
-        Option("--max-bytes", metavar="SIZE", help="Keep at most so much: bytes, or '500kB', '20MB', '1GB'."),
-    ] = None
-    dry_run: Annotated[bool, Option("--dry-run", help="Say what would be removed, remove nothing.")] = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeleteOptions(Stored):
-    """Remove all that is stored of a lineage."""
-
-    lineage: Lineage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,3 +294,79 @@ class GraphOptions(Common):
     output: Annotated[
         str | None, Option("--output", "-o", metavar="FILE", help="The file to write; default: standard output.")
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(Common):
+    """Prove graphs sound, or show how they go wrong.
+
+    A target is 'module:name', a .py file, a folder that is searched for graphs, or a graph as JSON; without one, those
+    of [tool.graphagent.check] in pyproject.toml. Exit status: 0 clean, 1 findings at or above --fail-on, 2 misuse or a
+    failed import, 3 unknown because a bound was hit.
+    """
+
+    targets: Annotated[
+        list[str] | None,
+        Argument(metavar="TARGET", show_default=False, help="What to check; default: what pyproject.toml says."),
+    ] = None
+    format: Annotated[
+        ReportFormat | None, Option("--format", "-f", show_default="text", help="How findings are reported.")
+    ] = None
+    output: Annotated[
+        str | None, Option("--output", "-o", metavar="FILE", help="The file to write; default: standard output.")
+    ] = None
+    fail_on: Annotated[
+        FailOn | None, Option("--fail-on", show_default="error", help="The least severity that makes the check fail.")
+    ] = None
+    select: Annotated[
+        list[str] | None,
+        Option("--select", metavar="CODE", help="Report only these rules: codes or their beginnings, with commas."),
+    ] = None
+    ignore: Annotated[list[str] | None, Option("--ignore", metavar="CODE", help="Leave these rules out.")] = None
+    engine: Annotated[
+        CheckEngine | None,
+        Option("--engine", show_default="the one of the Executor, else superstep", help="Whose semantics count."),
+    ] = None
+    max_states: Annotated[
+        int | None, Option("--max-states", min=1, metavar="N", show_default="200000", help="States to visit a graph.")
+    ] = None
+    max_seconds: Annotated[
+        float | None, Option("--max-seconds", min=0, metavar="S", show_default="10", help="Seconds to search a graph.")
+    ] = None
+    allow_unknown: Annotated[
+        bool, Option("--allow-unknown", help="Status 0, not 3, where a bound was hit and nothing was found.")
+    ] = False
+    baseline: Annotated[
+        str | None, Option("--baseline", metavar="FILE", help="Known findings, which are not reported again.")
+    ] = None
+    write_baseline: Annotated[
+        bool, Option("--write-baseline", help="Write what is found now to the baseline and leave with status 0.")
+    ] = False
+    locked: Annotated[bool, Option("--locked", help="Fail where a graph is not as the lock file has it.")] = False
+    lock_file: Annotated[
+        str | None, Option("--lock-file", metavar="FILE", show_default="graphs.lock.json", help="The lock file.")
+    ] = None
+    origin: Annotated[
+        Origin | None, Option("--from", help="The targets are graphs of this framework.", show_default=False)
+    ] = None
+
+    def __post_init__(self) -> None:
+        """`--format json` and `--json` say the same."""
+        if self.format is ReportFormat.json:
+            object.__setattr__(self, "as_json", True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleOptions(Common):
+    """Explain a rule of the check.
+
+    With a smallest graph that breaks it, what is then reported, and a graph that just doesn't. Without a code, list
+    all rules.
+    """
+
+    code: Annotated[
+        str | None, Argument(metavar="[CODE]", show_default=False, help="A rule, such as GA301; default: all.")
+    ] = None
+    format: Annotated[
+        RuleFormat, Option("--format", "-f", help="How to show it; markdown is that of docs/rules.md.")
+    ] = RuleFormat.text

@@ -23,16 +23,26 @@ def load_graph(target: str) -> CompiledGraph:
     The current directory is searched before the Python path. Without `:name` the module must have one graph. Raises
     UsageError for a target that can't be found or imported, GraphDefinitionError for a graph that can't be compiled.
     """
+    place, name = split_target(target)
+    module = load_module(place)
+    return _compiled(load_value(module, target), target, module) if name else _only(module, place)
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """Module or file of a target, and the name in it (empty: none is said)."""
     place, _, name = target.partition(":") if not target.endswith(".py") else (target, "", "")
-    module = _module(place)
-    if not name:
-        return _only(module, place)
+    return place, name
+
+
+def load_value(module: ModuleType, target: str) -> Any:
+    """What the name in a target stands for, whatever it is. Raises UsageError for a name that the module lacks."""
+    place, name = split_target(target)
     value: Any = module
     for part in name.split("."):
         if not hasattr(value, part):
             raise UsageError(f"module '{place}' has no '{name}': {alternatives(name, _graphs(module))}; {_HOW}")
         value = getattr(value, part)
-    return _compiled(value, target, module)
+    return value
 
 
 def _compiled(value: Any, target: str, module: ModuleType) -> CompiledGraph:
@@ -67,10 +77,13 @@ def _graphs(module: ModuleType) -> list[str]:
     return list(found.values())
 
 
-def _module(place: str) -> ModuleType:
+def load_module(place: str) -> ModuleType:
+    """The module `package.module` or `path/file.py`, imported. Raises UsageError if it can't be found or imported.
+
+    A file inside a package is imported as a module of it, so that its relative imports work.
+    """
     here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    _searched_first(Path.cwd())
     try:
         return _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except GraphAgentError:  # of a graph that compiles at import, or of a file that isn't there
@@ -89,9 +102,12 @@ def _file(path: Path) -> ModuleType:
     if not path.is_file():
         known = sorted(str(other) for other in path.parent.glob("*.py")) if path.parent.is_dir() else []
         raise UsageError(f"no file '{path}': {alternatives(str(path), known)}; {_HOW}")
-    folder = str(path.parent.resolve())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    root, dotted = _package_of(path.resolve())
+    if "." in dotted:
+        _searched_first(root)
+        if _leads_to(dotted, path.resolve()):
+            return importlib.import_module(dotted)
+    _searched_first(path.parent.resolve())
     known_module = sys.modules.get(path.stem)
     if known_module is not None and getattr(known_module, "__file__", None) == str(path.resolve()):
         return known_module
@@ -106,6 +122,32 @@ def _file(path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def _package_of(path: Path) -> tuple[Path, str]:
+    """The folder from which a file is imported, and its dotted name: packages are folders with an `__init__.py`."""
+    parts = [] if path.stem == "__init__" else [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(parts)
+
+
+def _searched_first(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+def _leads_to(dotted: str, path: Path) -> bool:
+    """True if importing the name gives this file, not one of a package that is called the same."""
+    try:
+        spec = importlib.util.find_spec(dotted)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{dotted}.".startswith(f"{error.name}."):
+            raise
+        return False
+    return spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path
 
 
 def _broken(place: str, error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -9,11 +10,13 @@ import anyio
 from graphagent import Executor
 from graphagent.checkpoint.record import Header
 from graphagent.engine.explain import Cause
+from graphagent.engine.export import replay_exported
 from graphagent.engine.replay import ReplayReport
 from graphagent.errors import UsageError
 from runner.cli.opening import known_lineage, stored_graph
 from runner.cli.options import EditOptions, ExplainOptions, ForkOptions, ReplayOptions
 from runner.cli.output import Output
+from runner.cli.recorded import graph_of_run, read_run
 from runner.cli.stored import header_data
 from runner.cli.values import fitting, pairs
 
@@ -29,7 +32,7 @@ def explain(options: ExplainOptions, output: Output) -> int:
 
 def replay(options: ReplayOptions, output: Output) -> int:
     """Check that a graph still goes the way of a run; the exit status is 1 if it doesn't."""
-    report = anyio.run(_replay, options)
+    report = _from_file(options) if _is_file(options.lineage) else anyio.run(_replay, options)
     found = report.divergence
     names = ("checkpoint", "nodes", "recorded", "replayed", "message")
     document = {
@@ -67,6 +70,16 @@ def _show_row(header: Header, what: str, output: Output) -> None:
 async def _explain(options: ExplainOptions) -> list[Cause]:
     async with stored_graph(options) as executor:
         return await executor.explain(options.lineage, options.activation, namespace=options.namespace)
+
+
+def _is_file(lineage: str) -> bool:
+    return lineage.endswith(".json") and Path(lineage).is_file()
+
+
+def _from_file(options: ReplayOptions) -> ReplayReport:
+    """The report on an exported run, whose frames are all gone through."""
+    document = read_run(options.lineage)
+    return anyio.run(replay_exported, graph_of_run(document, options.lineage, options.graph), document)
 
 
 async def _replay(options: ReplayOptions) -> ReplayReport:
