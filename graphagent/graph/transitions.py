@@ -263,7 +263,7 @@ class _Firing:
         if not any(joins):
             joins = graph.no_joins
         marking = Marking(tuple(frontier), joins, groups, self.ended)
-        if len(frontier) == 1 and marking == graph.singles[frontier[0].node]:
+        if len(frontier) == 1 and not going_on and marking == graph.singles[frontier[0].node]:
             return graph.singles[frontier[0].node]  # the engine knows a lone activation by this very object
         return marking
 

@@ -62,6 +62,15 @@ class Access:
     undeclared: tuple[tuple[str, str], ...] = ()
 
 
+def by_field(found: Iterable[Access], names: Callable[[Access], Iterable[str]]) -> dict[str, list[Access]]:
+    """Accesses by the fields that `names` gives for each."""
+    index: dict[str, list[Access]] = {}
+    for access in found:
+        for name in names(access):
+            index.setdefault(name, []).append(access)
+    return index
+
+
 def accesses(graph: CompiledGraph) -> tuple[Access, ...]:
     """The access of every node, in order of declaration. Functions are looked at, not called."""
     routers: dict[str, list[Any]] = {}

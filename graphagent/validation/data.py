@@ -12,7 +12,7 @@ from functools import cached_property
 from graphagent.errors import alternatives
 from graphagent.graph.names import END, START
 from graphagent.graph.reducers import append
-from graphagent.validation.access import Access, accesses
+from graphagent.validation.access import Access, accesses, by_field
 from graphagent.validation.data_rules import RULES
 from graphagent.validation.flow import Flow
 from graphagent.validation.lost import lost_writes, missing_outputs
@@ -20,6 +20,7 @@ from graphagent.validation.races import races
 from graphagent.validation.registry import Family
 from graphagent.validation.report import Diagnostic
 from graphagent.validation.subject import Subject
+from graphagent.validation.unset import unset_reads
 
 
 class Data:
@@ -42,15 +43,13 @@ class Data:
         """True if some node may lead anywhere, so that ways are not known."""
         return bool(self.subject.choices.open & {self.graph.index[name] for name in self.subject.reachable})
 
-    def before(self, node: str) -> list[Access]:
-        """The nodes that lead to a node, itself not among them."""
-        import networkx
-
-        return [self.access[n] for n in networkx.ancestors(self.subject.digraph, node) if n in self.access]
+    @cached_property
+    def _writers(self) -> dict[str, list[Access]]:
+        return by_field(self.reached, lambda access: access.writes.fields)
 
     def writers(self, field: str) -> list[Access]:
         """The nodes that are known to write a field."""
-        return [access for access in self.reached if field in access.writes.fields]
+        return self._writers.get(field, [])
 
 
 def check(subject: Subject) -> Iterator[Diagnostic]:
@@ -59,7 +58,7 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
         return
     data = Data(subject)
     if subject.graph.definition.inputs is not None and not data.guessing:
-        yield from _unset(data)
+        yield from unset_reads(subject, data.flow, data.reached)
     yield from races(subject, data.reached)
     yield from _never_read(data)
     yield from _undeclared(data)
@@ -67,85 +66,6 @@ def check(subject: Subject) -> Iterator[Diagnostic]:
         yield from missing_outputs(subject, data.flow, data.reached)
         yield from lost_writes(subject, data.reached)
     yield from _growing(data)
-
-
-def _unset(data: Data) -> Iterator[Diagnostic]:
-    """GA401 and GA402: fields that a node needs and that may be unset when it runs, or when its router does."""
-    flow = data.flow
-    for access in data.reached:
-        name = access.node
-        routed = access.routing.needs - access.writes.fields
-        missing = access.reads.needs - flow.names(flow.seen(name)) - flow.names(flow.overlaid(name))
-        partly = (access.reads.needs & flow.names(flow.overlaid(name))) - flow.names(flow.seen(name))
-        late = access.routing.needs - flow.names(flow.routed(name)) - access.reads.needs
-        for field in sorted(missing | late):
-            reader = f"node '{name}'" if field in missing else f"the router of node '{name}'"
-            before = data.before(name)
-            if any(other.writes.origin == "unknown" for other in before):
-                continue
-            reading = access.reads if field in missing else access.routing
-            inferred = reading.origin != "declared" or any(other.writes.origin == "inferred" for other in before)
-            sources = [other.node for other in before if field in other.writes.fields]
-            if sources or (field in late and field not in routed):
-                yield _sometimes_unset(data, name, field, reader, sources or [name], inferred)
-            else:
-                yield _never_set(data, name, field, reader, inferred)
-        for field in sorted(partly):
-            yield data.subject.finding(
-                "GA402",
-                f"node '{name}' reads '{field}', which only the items that are sent to it bring along; on another way "
-                f"here nothing writes it: give the field a default, or send every run of '{name}' an overlay with it",
-                (name, field),
-                inferred=access.reads.origin != "declared",
-            )
-
-
-def _never_set(data: Data, name: str, field: str, reader: str, inferred: bool) -> Diagnostic:
-    elsewhere = [other.node for other in data.writers(field) if other.node != name]
-    if elsewhere:
-        shown = ", ".join(f"'{other}'" for other in elsewhere[:3])
-        why = f"only {shown}, which {'does' if len(elsewhere) == 1 else 'do'} not lead to '{name}', writes it"
-    else:
-        why = f"nothing before '{name}' writes it"
-    return data.subject.finding(
-        "GA401",
-        f"{reader} reads '{field}', which has no default and is no input, and {why}: give the field a default, name it "
-        f"in inputs=[...], or write it in a node that leads to '{name}'",
-        (name, field),
-        fix=f"give '{field}' a default, name it in inputs=[...], or write it before '{name}'",
-        inferred=inferred,
-    )
-
-
-def _sometimes_unset(data: Data, name: str, field: str, reader: str, sources: list[str], inferred: bool) -> Diagnostic:
-    way = _way_without(data, name, field)
-    shown = " -> ".join(f"'{node}'" for node in way)
-    where = f"on the way {shown} nothing writes it" if way else "not every way here surely writes it"
-    written = ", ".join(f"'{source}'" for source in sorted(sources)[:3])
-    return data.subject.finding(
-        "GA402",
-        f"{reader} reads '{field}', which {written} may have written, but {where}: give the field a default, or write "
-        f"it on every way to '{name}'",
-        (name, field),
-        fix=f"give '{field}' a default, or write it on every way to '{name}'",
-        inferred=inferred,
-    )
-
-
-def _way_without(data: Data, name: str, field: str) -> list[str]:
-    """A shortest way to a node on which no node surely writes the field; empty if the drawing has none."""
-    import networkx
-
-    def passes(node: str) -> bool:
-        access = data.access.get(node)
-        return node in (START, name) or (access is not None and field not in access.writes.surely)
-
-    allowed = data.subject.digraph.subgraph(node for node in data.subject.digraph if passes(node))
-    try:
-        found: list[str] = networkx.shortest_path(allowed, START, name)[1:]
-    except networkx.NetworkXNoPath:
-        return []
-    return found
 
 
 def _never_read(data: Data) -> Iterator[Diagnostic]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.draw import lines
 from graphagent.graph.names import END, START
+from graphagent.validation.outcomes import choices
 
 if TYPE_CHECKING:
     from graphagent.validation.access import Access
@@ -41,6 +42,10 @@ class Flow:
         inputs = graph.definition.inputs
         defaults = [f.name for f in graph.schema if not f.required]
         self.given = self.mask(defaults) | self.mask(inputs or ())
+        self.sent = {
+            name: frozenset(graph.name_of(target) for outcome in listed for target in outcome.sends or ())
+            for name, listed in zip(graph.names, choices(graph).of, strict=True)
+        }
         self.ways: dict[str, list[Way]] = {name: [] for name in (*graph.names, END)}
         for way in self._ways():
             self.ways[way.target].append(way)
@@ -58,6 +63,10 @@ class Flow:
     def names(self, mask: int) -> frozenset[str]:
         """The fields of a bit mask."""
         return frozenset(name for name, bit in self.bits.items() if mask & bit)
+
+    def without(self, names: Iterable[str], mask: int) -> frozenset[str]:
+        """Those of some fields that are not in a bit mask."""
+        return frozenset(name for name in names if not self.bits.get(name, 0) & mask)
 
     def seen(self, node: str) -> int:
         """The fields that are surely set for a node, overlays included."""
@@ -158,7 +167,7 @@ class Flow:
         overlays = self.access[source].overlays
         if target in overlays:
             names = overlays[target]
-        elif kind == "jump" and None in overlays:
+        elif kind == "jump" and None in overlays and target in self.sent[source]:
             names = None
         else:
             return 0

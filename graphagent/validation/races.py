@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from graphagent.graph.fields import Field
-from graphagent.validation.access import Access
+from graphagent.validation.access import Access, by_field
 from graphagent.validation.concurrency import Evidence, together
 from graphagent.validation.report import LOWER, Diagnostic, Severity
 from graphagent.validation.subject import Subject
@@ -22,12 +22,15 @@ class Clash(NamedTuple):
 
 def races(subject: Subject, reached: Sequence[Access]) -> Iterator[Diagnostic]:
     """All findings of both rules. What only the eager engine can bring about is lower with the superstep engine."""
+    written = by_field(reached, lambda access: access.writes.fields)
+    read = by_field(reached, lambda access: access.reads.fields | access.routing.fields)
     for field in subject.graph.schema:
-        writers = [access for access in reached if field.name in access.writes.fields]
+        writers = written.get(field.name, [])
         clashes = list(_clashes(subject, writers)) if field.writers == "one" else []
         yield from _conflicts(subject, field, clashes)
         met = {(clash.one.node, clash.other.node) for clash in clashes}
-        yield from _late_reads(subject, field, reached, writers, met | {(b, a) for a, b in met})
+        readers = read.get(field.name, [])
+        yield from _late_reads(subject, field, readers, writers, met | {(b, a) for a, b in met})
 
 
 def _clashes(subject: Subject, writers: Sequence[Access]) -> Iterator[Clash]:
@@ -100,15 +103,14 @@ def _connected(clashes: Sequence[Clash]) -> list[list[Clash]]:
 
 
 def _late_reads(
-    subject: Subject, field: Field, reached: Sequence[Access], writers: Sequence[Access], met: set[tuple[str, str]]
+    subject: Subject, field: Field, readers: Sequence[Access], writers: Sequence[Access], met: set[tuple[str, str]]
 ) -> Iterator[Diagnostic]:
     """GA409: one finding a reader. In supersteps the value is the one from before the step, so it is a note."""
     eager = subject.facts.engine != "superstep"
     access = {writer.node: writer for writer in writers}
     relation = together(subject)
-    for reader in reached:
-        routed = field.name in reader.routing.fields and eager
-        if field.name not in reader.reads.fields and not routed:
+    for reader in readers:
+        if field.name not in reader.reads.fields and not eager:  # a router runs after the whole step
             continue
         found: list[tuple[Access, Evidence]] = []
         for _, name in relation.among([reader.node], access):

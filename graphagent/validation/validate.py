@@ -16,7 +16,7 @@ from graphagent.validation.allowing import allowed_apart
 from graphagent.validation.catalogue import catalogue, families, matching
 from graphagent.validation.facts import Bounds, Facts
 from graphagent.validation.registry import Family
-from graphagent.validation.report import Diagnostic, Report, Stats, worst_first
+from graphagent.validation.report import Diagnostic, Report, Severity, Stats, worst_first
 from graphagent.validation.subject import Subject
 
 
@@ -27,14 +27,16 @@ def validate(
     ignore: Iterable[str] = (),
     bounds: Bounds | None = None,
     facts: Facts | None = None,
+    severities: Mapping[str, Severity] | None = None,
 ) -> Report:
     """Everything that is wrong with a graph, or a proof that nothing is.
 
     `rules` and `ignore`: codes, or beginnings of codes such as `GA3`, to report (default: all) and to leave out.
-    `bounds`: where the search gives up, which the report then says. `facts`: how the graph is run. The graphs of
-    subgraph nodes are validated too. A builder need not compile: what stops it is reported, and nothing else then.
-    Families of which no rule is wanted aren't checked; without those that need to know the behaviour, it isn't decided,
-    and no bound can be hit. Raises UsageError for an unknown code.
+    `severities`: what findings of a code count as here, instead of what they are. `bounds`: where the search gives
+    up, which the report then says. `facts`: how the graph is run. The graphs of subgraph nodes are validated too. A
+    builder need not compile: what stops it is reported, and nothing else then. Families of which no rule is wanted
+    aren't checked; without those that need to know the behaviour, it isn't decided, and no bound can be hit. Raises
+    UsageError for an unknown code.
     """
     begun = time.monotonic()
     wanted = None if rules is None else matching(tuple(rules))
@@ -47,8 +49,11 @@ def validate(
     report = _validate(graph, facts, bounds, checked)
     if wanted is not None:
         report = replace(report, findings=tuple(f for f in report.findings if f.code in wanted))
-    kept = tuple(finding for finding in report.findings if finding.code not in left_out)
-    return replace(report, findings=kept, stats=replace(report.stats, seconds=time.monotonic() - begun))
+    kept = [finding for finding in report.findings if finding.code not in left_out]
+    for pattern, severity in (severities or {}).items():
+        codes = matching((pattern,))
+        kept = [replace(finding, severity=severity) if finding.code in codes else finding for finding in kept]
+    return replace(report, findings=worst_first(kept), stats=replace(report.stats, seconds=time.monotonic() - begun))
 
 
 def _validate(graph: CompiledGraph | StateGraph, facts: Facts, bounds: Bounds, checked: Sequence[Family]) -> Report:

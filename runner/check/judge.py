@@ -128,7 +128,14 @@ def _report(candidate: Candidate, settings: Settings) -> Report:
     if isinstance(candidate.graph, GraphDefinitionError):
         return _uncompiled(candidate.graph, settings)
     facts = candidate.facts if settings.engine is None else replace(candidate.facts, engine=settings.engine)
-    return validate(candidate.graph, rules=settings.select, ignore=settings.ignore, bounds=settings.bounds, facts=facts)
+    return validate(
+        candidate.graph,
+        rules=settings.select,
+        ignore=settings.ignore,
+        bounds=settings.bounds,
+        facts=facts,
+        severities=settings.severities,
+    )
 
 
 def _uncompiled(error: GraphDefinitionError, settings: Settings) -> Report:

@@ -6,7 +6,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from graphagent.errors import UsageError, alternatives
 from graphagent.validation import Bounds
 from graphagent.validation.facts import EngineName
 from graphagent.validation.lock import LOCK_FILE
-from graphagent.validation.report import Severity
+from graphagent.validation.report import ORDER, Severity
 from runner.cli.options import CheckEngine, CheckOptions, FailOn
 from runner.cli.target import split_target
 
@@ -31,6 +31,7 @@ _KINDS: Mapping[str, str] = {
     "baseline": "a text",
     "lock_file": "a text",
     "allow_unknown": "true or false",
+    "severity": "a table of codes and severities",
 }
 
 
@@ -39,7 +40,8 @@ class Settings:
     """What a check is to do.
 
     `select` None: all rules. `fail_on` None: findings never fail. `engine` None: that of each graph's executor.
-    `bounds`: for each graph. `lock_file` None: graphs are not compared with one.
+    `bounds`: for each graph. `lock_file` None: graphs are not compared with one. `severities`: by code, instead of what
+    the rule says.
     """
 
     targets: tuple[str, ...]
@@ -51,6 +53,7 @@ class Settings:
     allow_unknown: bool = False
     baseline: Path | None = None
     lock_file: Path | None = None
+    severities: Mapping[str, Severity] = field(default_factory=dict)
 
 
 def read_settings(options: CheckOptions) -> Settings:
@@ -73,6 +76,7 @@ def read_settings(options: CheckOptions) -> Settings:
         allow_unknown=options.allow_unknown or table.get("allow_unknown", False),
         baseline=_file(options.baseline, table.get("baseline"), root),
         lock_file=_file(options.lock_file, table.get("lock_file", LOCK_FILE), root) if options.locked else None,
+        severities=table.get("severity", {}),
     )
 
 
@@ -131,6 +135,8 @@ def _fits(kind: str, value: Any) -> bool:
             return isinstance(value, str)
         case "true or false":
             return isinstance(value, bool)
+        case "a table of codes and severities":
+            return isinstance(value, dict) and all(severity in ORDER for severity in value.values())
         case "a whole number above 0":
             return number and isinstance(value, int) and value > 0
         case _:

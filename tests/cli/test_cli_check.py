@@ -482,6 +482,21 @@ def test_the_command_line_wins(call: Call) -> None:
     assert done.data["graphs"][0]["engine"] == "both"
 
 
+def test_c159_the_severity_of_a_rule_is_configurable(call: Call) -> None:
+    """A dead end is a warning by itself, and an error where the project says so; an unknown rule there is misuse."""
+    document("flow.json", "r ? a | b; a -> END; node b")
+    assert call("check", "flow.json").code == 0
+    table = "[tool.graphagent.check]\n[tool.graphagent.check.severity]\n"
+    write("pyproject.toml", table + "GA103 = 'error'\nGA308 = 'info'\n")
+    done = call("check", "flow.json", "--json")
+    assert done.code == 1
+    assert {(f["code"], f["severity"]) for f in done.data["findings"]} == {("GA103", "error"), ("GA308", "info")}
+    write("pyproject.toml", table + "GA999 = 'error'\n")
+    assert call("check", "flow.json").code == 2
+    write("pyproject.toml", table + "GA103 = 'fatal'\n")
+    assert "a table of codes and severities" in call("check", "flow.json").err
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -61,6 +61,7 @@ def random_call(rng: random.Random, graph: CompiledGraph, marking: Marking, send
 
 
 @settings(max_examples=60, deadline=None)
+@example(random.Random(18_118_092_547_228_616))  # the one that went on was replaced by an equal one
 @given(SEEDS)
 def test_random_walks(rng: random.Random) -> None:
     """At every step: the order of completions doesn't matter, who goes on goes on as it was, and markings are stored.

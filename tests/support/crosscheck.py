@@ -1,4 +1,4 @@
-"""Judges one graph in several ways and says where they differ: brute force, reduced search, proof, the real executor."""
+"""Judges one graph in several ways and says where they differ: brute force, reduced search, proof, the executor."""
 
 from __future__ import annotations
 

@@ -78,11 +78,12 @@ CHOICE = "r ? a | b; a -> m; b -> m; m -> END; m reads x; "
         ("s -> a, b, c; a & b & c =2=> m; m -> END; a, b, c writes x; m reads x; state x: list append", []),
         ("a -> m; a !> m; m -> END; a writes x; m reads x", ["GA402 warning m x"]),
         ("r ? a | j; a & r => j; j -> END; a writes x; j reads x", []),
+        ("p @ w then r; node w; w -> r; r -> END; w writes x; r reads x", ["GA402 warning r x"]),
     ],
     ids=[
         *("own-write-is-late", "root-only", "loop", "unknown-before", "unknown-writes", "default", "input"),
         *("both-ways", "maybe-other-way", "choice-input", "active", "any", "two-of-three", "two-of-three-ok"),
-        *("error-edge", "arrival-by-route"),
+        *("error-edge", "arrival-by-route", "no-items"),
     ],
 )
 def test_unset(text, expected):
@@ -191,10 +192,21 @@ def test_never_read(text, expected):
         ("r * a | b; a -> END; b -> END; a writes x; outputs x", ["GA406 error x a"]),
         ("r ? a | b; a -> END; b -> END; a writes x; outputs x; inputs x", []),
         ("r ? a | b; a -> END; b -> END; a writes x; b writes ?; outputs x", []),
+        ("a -> END; a !> h; h -> END; a writes x; outputs x", ["GA406 error x a"]),
         ("a -> END; outputs x", ["GA406 error x"]),
         ("r ? a | b; a -> j; b & a => j; j -> END; a writes x; outputs x", []),
     ],
-    ids=["one-way", "ends-apart", "ends-apart-unsure", "some", "input", "unknown", "nobody", "stalls-instead"],
+    ids=[
+        "one-way",
+        "ends-apart",
+        "ends-apart-unsure",
+        "some",
+        "input",
+        "unknown",
+        "failed",
+        "nobody",
+        "stalls-instead",
+    ],
 )
 def test_outputs(text, expected):
     """GA406: a good end without an output; branches may end apart, and a run that stalls is no good end."""
@@ -233,8 +245,21 @@ def test_outputs_without_declared_inputs():
         ("a -> b; b -> END; a writes x; b writes x; outputs x; state x: list append", []),
         ("a -> b; b -> END; a writes x; b writes x; b reads ?; outputs x", []),
         ("a ? a | END; a writes x; outputs x", []),
+        ("a -> b; b -> END; b !> h; h -> END; a writes x; b writes x; h reads x; outputs x", []),
+        ("p @ w then r; node w; w -> r; r -> END; w reads x; w writes x; r writes x; outputs x; state x: int = 0", []),
     ],
-    ids=["later", "end-reads", "every-way", "one-way-reads", "sibling-reads", "append", "unknown", "own-loop"],
+    ids=[
+        "later",
+        "end-reads",
+        "every-way",
+        "one-way-reads",
+        "sibling-reads",
+        "append",
+        "unknown",
+        "own-loop",
+        "failure-reads",
+        "next-item-reads",
+    ],
 )
 def test_lost(text, expected):
     """GA408: written again on every way before it is read, by a follower, a sibling or whoever takes the result."""
