@@ -7,7 +7,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from support.markings import graph_of
 from support.regions import Builder, Run
