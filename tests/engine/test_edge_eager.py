@@ -144,3 +144,20 @@ async def test_e70_two_failures_are_both_told_of(store: Any, engine: Any, lineag
     assert results[0].status == "failed"
     assert isinstance(results[0].error, ExceptionGroup)
     assert ["broke" in str(error) and error.node for error in results[0].error.exceptions] == ["x", "y"]
+
+
+async def test_a_join_target_goes_on_while_a_side_branch_ends(store: Any, lineage: str) -> None:
+    """A side branch that leads nowhere ends while the target of a join runs: the target ends, once."""
+    nodes = Ended()
+    graph = flow(
+        "START -> split -> a, b, side",
+        "target -> END",
+        side=nodes.node("side"),
+        target=nodes.node("target"),
+    ).add_join_edge(["a", "b"], "target")
+    executor = Executor(graph.compile(), store, "eager")
+    async with started(executor, lineage, nodes.begun["target"]) as results:
+        nodes.go["side"].set()
+        await anyio.wait_all_tasks_blocked()
+        nodes.go["target"].set()
+    assert results[0].unwrap().log == ["split", "a", "b", "side", "target"]

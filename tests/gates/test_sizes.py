@@ -41,11 +41,13 @@ def test_size(path):
     "path", [path for path in FILES if path.name == "__init__.py"], ids=lambda path: str(path.relative_to(ROOT))
 )
 def test_init_holds_no_code(path):
-    """An `__init__.py` holds a docstring, imports and `__all__`, nothing else."""
+    """An `__init__.py` holds a docstring, imports and `__all__`, nothing else; `runner` finds its names when asked,
+    since the command line is in it and must start quickly."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         documented = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         named = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
-        assert documented or named or isinstance(node, ast.Import | ast.ImportFrom), ast.dump(node)[:80]
+        lazy = path.parent.name == "runner" and isinstance(node, ast.If | ast.FunctionDef | ast.Assign)
+        assert documented or named or lazy or isinstance(node, ast.Import | ast.ImportFrom), ast.dump(node)[:80]
 
 
 @pytest.mark.parametrize("package", ["graph", "validation"])
