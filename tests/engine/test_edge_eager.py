@@ -146,8 +146,9 @@ async def test_e70_two_failures_are_both_told_of(store: Any, engine: Any, lineag
     assert ["broke" in str(error) and error.node for error in results[0].error.exceptions] == ["x", "y"]
 
 
-async def test_a_join_target_goes_on_while_a_side_branch_ends(store: Any, lineage: str) -> None:
-    """A side branch that leads nowhere ends while the target of a join runs: the target ends, once."""
+@pytest.mark.parametrize("stored", [True, False])
+async def test_a_join_target_goes_on_while_a_side_branch_ends(store: Any, lineage: str, stored: bool) -> None:
+    """A side branch that leads nowhere ends while the target of a join runs: the target ends, once; also unsaved."""
     nodes = Ended()
     graph = flow(
         "START -> split -> a, b, side",
@@ -155,7 +156,7 @@ async def test_a_join_target_goes_on_while_a_side_branch_ends(store: Any, lineag
         side=nodes.node("side"),
         target=nodes.node("target"),
     ).add_join_edge(["a", "b"], "target")
-    executor = Executor(graph.compile(), store, "eager")
+    executor = Executor(graph.compile(), store if stored else None, "eager")
     async with started(executor, lineage, nodes.begun["target"]) as results:
         nodes.go["side"].set()
         await anyio.wait_all_tasks_blocked()
