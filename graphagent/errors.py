@@ -224,7 +224,8 @@ class IncompatibleCheckpoint(CheckpointError):
 
 class ModelError(GraphAgentError):
     """A model call failed. `kind`: `api_error` (the call itself), `stream_error` (after it had begun),
-    `context_length`, `rate_limit`, `timeout`, `auth` or `invalid_request`; `retryable`: another attempt may do."""
+    `context_length`, `rate_limit`, `timeout`, `auth`, `invalid_request` or `output` (an answer that doesn't satisfy its
+    schema); `retryable`: another attempt may do."""
 
     def __init__(self, message: str, *, kind: str = "api_error", retryable: bool = False) -> None:
         super().__init__(message)
@@ -246,6 +247,10 @@ class SessionNotFound(NotFound):
 
 class SessionExists(ServiceError):
     """A session with that id is there already."""
+
+
+class SessionBusy(UsageError):
+    """Another run goes on in the session; nothing was stored."""
 
 
 class AgentError(GraphAgentError):

@@ -12,7 +12,7 @@ class RunEvent(NamedTuple):
     """One event of a run.
 
     `seq`: gap-free within a stream. `mode` and `kind`: `updates`/update (a node's checked update); `messages`/text
-    (a piece of text, live); `tasks`/start, end, error (a failed attempt); `checkpoints`/<source of the row>;
+    and reasoning (pieces, live); `tasks`/start, end, error (a failed attempt); `checkpoints`/<source of the row>;
     `custom`/<the node's own kind>, progress; `debug`/plan, merged, ended; `error`/failed (sent whatever the modes).
     `namespace`: path of the child graph, empty in the root. `step`, `node`, `branch`, `activation`: where it comes
     from, fixed when it is made. `data`: the payload.

@@ -1,0 +1,154 @@
+"""The ports that services fill: sessions, memory, artifacts. Conformance suites for them are in
+`graphagent.testing`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from graphagent.ledger import Event, Session, SessionKey, Summary
+
+
+class SessionService(Protocol):
+    """Where sessions live. All methods raise ServiceError or a subclass; a write is atomic."""
+
+    async def create(
+        self, app: str, user: str, session: str | None = None, *, state: Mapping[str, Any] | None = None
+    ) -> Session:
+        """A new session (None: with a fresh id). Raises SessionExists for an id that is taken."""
+        ...
+
+    async def get(self, key: SessionKey, *, last: int | None = None, since: float | None = None) -> Session | None:
+        """The session, or None if there is none (any more).
+
+        Events without content are not among its events. `since`: only from the first event on that is not older;
+        `last`: only so many events, and only so many of each track. What is left begins with something that a person
+        said: events before the first such one are left out, and if there is none, the last such one of the whole
+        session stands before the others (so there may be one more than `last`); a session in which no person said
+        anything has no events.
+        """
+        ...
+
+    async def list(self, app: str, user: str, *, offset: int = 0, limit: int | None = None) -> list[Session]:
+        """Sessions of a user without their events, the last changed first, then by id downwards."""
+        ...
+
+    async def delete(self, key: SessionKey) -> bool:
+        """Remove a session and all of it; False if there was none."""
+        ...
+
+    async def append(self, key: SessionKey, event: Event) -> Event:
+        """Add an event and merge its state delta, in one transaction; returns it as it is stored.
+
+        An event with an id that is there already is not added again, and changes no state; the stored one is returned.
+        `temp:` keys are not stored. Of a partial event only the state is; without any it is a ServiceError, as is data
+        that JSON doesn't give back equal. Raises SessionNotFound.
+        """
+        ...
+
+    async def update_state(self, key: SessionKey, delta: Mapping[str, Any]) -> None:
+        """Change state without an event: bare keys of the session, `app:` and `user:` keys of those."""
+        ...
+
+    async def shared_state(self, app: str, user: str | None = None) -> dict[str, Any]:
+        """The state that all sessions of an app (`user` is None) or of one user share; keys are bare."""
+        ...
+
+    async def update_shared_state(self, app: str, user: str | None, delta: Mapping[str, Any]) -> None:
+        """Change it. Keys may have the prefix of their scope; another prefix is a ServiceError."""
+        ...
+
+    async def put_summary(self, key: SessionKey, filter_key: str, summary: Summary, *, after: Summary | None) -> bool:
+        """Store a summary if the stored one is still `after`; False if somebody else was quicker."""
+        ...
+
+    async def append_track(self, key: SessionKey, track: str, items: Iterable[Any]) -> None:
+        """Add plain data to a log beside the conversation."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections; harmless twice."""
+        ...
+
+
+class Memory(NamedTuple):
+    """Something remembered about a user. `kind`: `fact` or `episode`. `score`: of a search, higher is better."""
+
+    id: str
+    text: str
+    topics: tuple[str, ...] = ()
+    kind: str = "fact"
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    score: float = 0.0
+
+
+class MemoryService(Protocol):
+    """What is remembered about users, over sessions."""
+
+    async def add(self, app: str, user: str, text: str, *, topics: Iterable[str] = (), kind: str = "fact") -> Memory:
+        """Remember something; the same text again updates its topics and time."""
+        ...
+
+    async def update(self, app: str, user: str, id: str, text: str, *, topics: Iterable[str] = ()) -> Memory:
+        """Change what is remembered. Raises NotFound."""
+        ...
+
+    async def delete(self, app: str, user: str, id: str) -> bool:
+        """Forget something; False if it wasn't there."""
+        ...
+
+    async def clear(self, app: str, user: str) -> int:
+        """Forget everything about a user; returns how many it was."""
+        ...
+
+    async def load(self, app: str, user: str, *, limit: int | None = None) -> list[Memory]:
+        """What is remembered, the last changed first."""
+        ...
+
+    async def search(self, app: str, user: str, query: str, *, limit: int = 10) -> list[Memory]:
+        """What fits a query best, best first."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections; harmless twice."""
+        ...
+
+
+class Artifact(NamedTuple):
+    """A stored file. `version` counts from 0."""
+
+    name: str
+    data: bytes
+    mime_type: str = "application/octet-stream"
+    version: int = 0
+
+
+class ArtifactService(Protocol):
+    """Files with versions. A name that begins with `user:` belongs to the user, any other to the session."""
+
+    async def save(
+        self, key: SessionKey, name: str, data: bytes, *, mime_type: str = "application/octet-stream"
+    ) -> int:
+        """Store a new version; returns its number. Raises ServiceError for a name that isn't one."""
+        ...
+
+    async def load(self, key: SessionKey, name: str, version: int | None = None) -> Artifact | None:
+        """A version, or the newest; None if the file isn't there. Raises NotFound for a version that isn't."""
+        ...
+
+    async def names(self, key: SessionKey) -> list[str]:
+        """The files of the session and those of its user, sorted."""
+        ...
+
+    async def versions(self, key: SessionKey, name: str) -> list[int]:
+        """The versions of a file, ascending."""
+        ...
+
+    async def delete(self, key: SessionKey, name: str) -> bool:
+        """Remove all versions of a file; False if there was none."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections; harmless twice."""
+        ...
