@@ -1,5 +1,6 @@
 """graphagent: graph-first state-machine agents, validated before they run and checkpointed at every step."""
 
+from graphagent.agents import ChainAgent, CycleAgent, GraphAgent, LLMAgent, ParallelAgent, tool
 from graphagent.checkpoint import MemoryCheckpoints, SqlCheckpoints
 from graphagent.engine import Budget, Executor, Limits, NodeCallbacks, NodeContext, RunResult, SyncContext
 from graphagent.errors import GraphAgentError
@@ -24,6 +25,7 @@ from graphagent.graph import (
     reducer,
     union,
 )
+from graphagent.ledger import Event
 from graphagent.messages import Message, RemoveMessage, ToolCall
 
 __all__ = [
@@ -31,16 +33,22 @@ __all__ = [
     "START",
     "Budget",
     "CachePolicy",
+    "ChainAgent",
     "Command",
     "CompiledGraph",
+    "CycleAgent",
+    "Event",
     "Executor",
+    "GraphAgent",
     "GraphAgentError",
+    "LLMAgent",
     "Limits",
     "MemoryCheckpoints",
     "Message",
     "MessagesState",
     "NodeCallbacks",
     "NodeContext",
+    "ParallelAgent",
     "RemoveMessage",
     "RetryPolicy",
     "RunEvent",
@@ -58,5 +66,6 @@ __all__ = [
     "merge",
     "messages",
     "reducer",
+    "tool",
     "union",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import anyio.lowlevel
 
+from graphagent.checkpoint.record import Question
 from graphagent.engine.context import NodeContext
 from graphagent.engine.frame import Frame, Setup, child_namespace
 from graphagent.engine.outcome import Outcome
@@ -17,6 +18,7 @@ from graphagent.engine.questions import pending
 from graphagent.engine.restore import load_frame, load_row, new_frame, start_turn
 from graphagent.engine.state_codec import contained
 from graphagent.errors import InvalidUpdate, RunStalled
+from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.definition import NodeDef
 from graphagent.graph.marking import Activation
 from graphagent.graph.reducers import same
@@ -24,8 +26,47 @@ from graphagent.graph.schema import StateSchema
 from graphagent.graph.view import values_of
 from graphagent.unset import UNSET
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+
+class ChildEnd(NamedTuple):
+    """How a child graph ended: `stop.kind` is `completed`, `failed`, `stalled` or `limit`. `state`: its state then."""
+
+    stop: Stop
+    state: Any
+
+
+def space_within(ctx: NodeContext, scope: str = "") -> str:
+    """The namespace for the next child graph that a node runs. `scope` tells several of one node apart; the n-th call
+    with a scope is its n-th child, so the calls must come in the same order every time the node runs."""
+    return child_namespace(*ctx.place, scope and ctx.nested(scope))
+
+
+async def run_within(
+    ctx: NodeContext,
+    graph: CompiledGraph,
+    namespace: str,
+    given: Callable[[], Awaitable[Mapping[str, Any]]],
+    *,
+    context: Any = UNSET,
+) -> ChildEnd:
+    """Run a graph as part of the node that calls this: in its lineage, under its budget, cancelled with it.
+
+    `namespace`: from `space_within`. If the node has been here before (an answered question, another attempt, a
+    crash), the child goes on where it stopped, and one that has ended is not run again. `given()` makes the input of a
+    new run. `context`: what the child's nodes see as `ctx.context` (default: that of the calling node). Questions of
+    the child are the node's own, and unwind it.
+    """
+    frame, position = ctx.place
+    setup = frame.setup.setup_of(graph)
+    child = await _known(frame, position, ctx, setup, namespace)
+    if child is None:
+        child = await _begun(frame, setup, namespace, await given())
+    child.context = frame.context if context is UNSET else context
+    stop = Stop("completed") if child.ended else await setup.drive(child)
+    if stop.kind == "asked":
+        ctx.take(_questions(child, position))
+    if stop.kind == "cancelled":
+        await anyio.lowlevel.checkpoint()
+    return ChildEnd(stop, graph.schema.view(child.values))
 
 
 async def run_child(
@@ -37,45 +78,55 @@ async def run_child(
     *,
     node: NodeDef,
     setup: Setup,
-    drive: Callable[[Frame], Awaitable[Stop]],
 ) -> Any:
     """Body of a subgraph node: run the child, or go on with it, until it ends; its result in the parent's terms."""
     namespace = child_namespace(frame, position)
     given = _child_input(setup.graph.schema, frame, state, node)
-    child = await _frame(frame, position, ctx, setup, namespace, given)
+    child = await _known(frame, position, ctx, setup, namespace) or await _begun(frame, setup, namespace, given)
+    child.context = frame.context
     initial = await _initial(child, given)
-    stop = Stop("completed") if child.ended else await drive(child)
+    stop = Stop("completed") if child.ended else await setup.drive(child)
     if stop.kind == "completed":
         return _update(frame, child, initial, node)
     if stop.kind == "asked":
-        return _asked(child, position)
+        outcome = Outcome()
+        outcome.asked = _questions(child, position)
+        return outcome
     if stop.kind == "cancelled":
         await anyio.lowlevel.checkpoint()
+    return not_completed(stop, f"the child graph '{setup.graph.name}' of node '{node.id}'")
+
+
+def not_completed(stop: Stop, who: str) -> Outcome:
+    """What a child that did not complete means for the node that ran it: raises its failure, or is cut off too."""
     if stop.kind == "failed" and stop.error is not None:
         raise stop.error
     if stop.kind == "stalled":
-        raise RunStalled(f"the child graph '{setup.graph.name}' of node '{node.id}' stalled: {stop.reason}")
+        raise RunStalled(f"{who} stalled: {stop.reason}")
     outcome = Outcome()
     outcome.limit = stop.reason
     return outcome
 
 
-async def _frame(
-    frame: Frame, position: int, ctx: NodeContext | None, setup: Setup, namespace: str, given: Mapping[str, Any]
-) -> Frame:
-    """The child's frame: where it stopped, if it has run before under this activation, else a new one."""
+async def _known(frame: Frame, position: int, ctx: NodeContext | None, setup: Setup, namespace: str) -> Frame | None:
+    """The child's frame where it stopped, if it has run before under this activation."""
     again = frame.resuming or (ctx is not None and ctx.activation.attempt > 1)
-    if again and frame.store is not None:
-        loaded = await load_row(frame.store, setup, frame.lineage, namespace)
-        if loaded is not None:
-            child = await load_frame(setup, frame.tree, namespace, loaded)
-            await save_migrated(child, loaded.row.source)
-            answered = {q.id: q for q in frame.questions if q.position == position and q.answered}
-            child.questions = tuple(
-                replace(q, answered=True, answer=answered[q.id].answer) if q.id in answered else q
-                for q in child.questions
-            )
-            return child
+    if not again or frame.store is None:
+        return None
+    loaded = await load_row(frame.store, setup, frame.lineage, namespace)
+    if loaded is None:
+        return None
+    child = await load_frame(setup, frame.tree, namespace, loaded)
+    await save_migrated(child, loaded.row.source)
+    answered = {q.id: q for q in frame.questions if q.position == position and q.answered}
+    child.questions = tuple(
+        replace(q, answered=True, answer=answered[q.id].answer) if q.id in answered else q for q in child.questions
+    )
+    return child
+
+
+async def _begun(frame: Frame, setup: Setup, namespace: str, given: Mapping[str, Any]) -> Frame:
+    """A new frame for the child, its input written."""
     child = new_frame(setup, frame.tree, namespace, frame.store)
     merged = start_turn(child, given, f"the input of child graph '{setup.graph.name}'")
     await save_state(child, "input", merged)
@@ -133,10 +184,8 @@ def _update(frame: Frame, child: Frame, initial: Mapping[str, Any], node: NodeDe
     return update
 
 
-def _asked(child: Frame, position: int) -> Outcome:
-    """The child's open questions as the parent's own; `frame` says where in the child they were asked."""
-    outcome = Outcome()
+def _questions(child: Frame, position: int) -> tuple[Question, ...]:
+    """The child's open questions as those of its parent; `frame` says where in the child they were asked."""
     head = child.head if child.head is not None else -1
     waiting = pending(child.questions) or [q for q in child.questions if not q.answered]
-    outcome.asked = tuple(replace(q, position=position, frame=(child.namespace, head)) for q in waiting)
-    return outcome
+    return tuple(replace(q, position=position, frame=(child.namespace, head)) for q in waiting)

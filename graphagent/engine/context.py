@@ -63,6 +63,7 @@ class NodeContext:
         "_before",
         "_frame",
         "_ledger",
+        "_nested",
         "_ordinal",
         "_position",
         "_random",
@@ -76,6 +77,7 @@ class NodeContext:
         self._ordinal = 0
         self._before = 0  # questions of callbacks before the first attempt
         self._asked: list[Question] = []
+        self._nested: dict[str, int] = {}
         self._ledger: Ledger | None = None
         self._random: random.Random | None = None
 
@@ -114,8 +116,8 @@ class NodeContext:
 
     @property
     def context(self) -> Any:
-        """What the caller gave as `context=`; it is never stored."""
-        return self._frame.tree.context
+        """What the caller gave as `context=`; in a child graph, what the node that runs it gave. It is never stored."""
+        return self._frame.context
 
     @property
     def invocation(self) -> Any:
@@ -254,6 +256,10 @@ class NodeContext:
         """Send a piece of text as it comes, to whoever listens to mode `messages`."""
         await self._send("messages", "text", text)
 
+    async def stream_reasoning(self, text: str) -> None:
+        """Send a piece of a model's own thinking as it comes, to whoever listens to mode `messages`."""
+        await self._send("messages", "reasoning", text)
+
     def usage(self, *, input_tokens: int = 0, output_tokens: int = 0, cost: float = 0.0, calls: int = 0) -> None:
         """Count what this node has used, against the budget of the run."""
         self._frame.tree.meter.add(input_tokens=input_tokens, output_tokens=output_tokens, cost=cost, calls=calls)
@@ -284,6 +290,27 @@ class NodeContext:
         assert self._ledger is not None
         await self._ledger.commit(claim, result)
 
+    @property
+    def place(self) -> tuple[Frame, int]:
+        """Where the node runs: the frame of its graph, and its position in the frontier."""
+        return self._frame, self._position
+
+    @property
+    def kind(self) -> str:
+        """What kind of node it is."""
+        return self._frame.graph.defs[self._activation.node].kind
+
+    def nested(self, scope: str) -> str:
+        """A name for the next child that this attempt runs under a scope: the scope, and from the second on its
+        number."""
+        count = self._nested[scope] = self._nested.get(scope, 0) + 1
+        return scope if count == 1 else f"{scope}~{count - 1}"
+
+    def take(self, questions: tuple[Question, ...]) -> None:
+        """Take over the questions of a child, and unwind."""
+        self._asked += questions
+        raise InterruptSignal(questions[0].key if questions else "pause")
+
     def restart(self, attempt: int) -> None:
         """Begin another attempt. What callbacks before the first one asked and did is not counted again."""
         if attempt == 1:
@@ -291,6 +318,7 @@ class NodeContext:
         self._attempt = attempt
         self._ordinal = self._before
         self._asked = []
+        self._nested = {}
         self._random = None
         if self._ledger is not None:
             self._ledger.restart(first=attempt == 1)

@@ -61,9 +61,12 @@ class Claim:
 
 
 class Ledger:
-    """The effects of one activation. Ordinals count the calls under one name, so loops inside a node are told apart."""
+    """The effects of one activation. Ordinals count the calls under one name, so loops inside a node are told apart.
 
-    __slots__ = ("_before", "_counts", "_frame", "_known", "_origin")
+    Effects of one activation may go on side by side: what one of them writes, the others don't forget.
+    """
+
+    __slots__ = ("_before", "_counts", "_frame", "_known", "_lock", "_origin")
 
     def __init__(self, frame: Frame, origin: Origin) -> None:
         self._frame = frame
@@ -71,6 +74,7 @@ class Ledger:
         self._counts: dict[str, int] = {}
         self._before: dict[str, int] = {}
         self._known: dict[tuple[str, int], EffectRow] | None = None
+        self._lock = anyio.Lock(fast_acquire=True)
 
     def restart(self, *, first: bool) -> None:
         """A new attempt begins: its calls meet the effects of the attempts before it. Those that callbacks made before
@@ -116,6 +120,12 @@ class Ledger:
         claim.open, claim.result = False, result
 
     async def _load(self) -> dict[tuple[str, int], EffectRow]:
+        if self._known is not None:
+            return self._known
+        async with self._lock:
+            return await self._read()
+
+    async def _read(self) -> dict[tuple[str, int], EffectRow]:
         if self._known is None:
             frame, origin = self._frame, self._origin
             rows = [] if frame.store is None else await frame.store.effects(frame.lineage, frame.namespace, origin.base)
@@ -123,13 +133,17 @@ class Ledger:
         return self._known
 
     async def _write(self, row: EffectRow) -> None:
-        frame, known = self._frame, await self._load()
-        if frame.store is not None:
+        frame = self._frame
+        if frame.store is None:
+            (await self._read())[row.name, row.ordinal] = row
+            return
+        async with self._lock:
+            known = await self._read()
             write = frame.store.commit_effect if row.committed else frame.store.claim_effect
             lease, self._known = await frame.tree.writer(), None  # if it fails, the store knows how far it got
             await write(lease, frame.namespace, row)
-        known[row.name, row.ordinal] = row
-        self._known = known
+            known[row.name, row.ordinal] = row
+            self._known = known
 
 
 def return_type(fn: Callable[..., Any]) -> Any:

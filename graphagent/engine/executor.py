@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import anyio
 
@@ -41,6 +41,13 @@ from graphagent.ids import fresh_id
 from graphagent.unset import UNSET
 
 _ENGINES = {"superstep": run_supersteps, "eager": run_eager}
+
+
+class _Turn(NamedTuple):
+    """How a run on a lineage that has rows begins."""
+
+    abandon: bool = False
+    carry: Collection[str] | None = None
 
 
 class Executor(TimeTravel):
@@ -107,6 +114,8 @@ class Executor(TimeTravel):
             debug=debug_enabled(),
             lone_steps=(),
             lone=(),
+            drive=self._drive,
+            setup_of=self._setup_of,
         )
         self._children: dict[int, Setup] = {}
         self._setup = self._setup_of(graph)
@@ -118,7 +127,7 @@ class Executor(TimeTravel):
             codec = StateCodec(graph.schema, getattr(self._store, "cipher", None))
             lone = tuple(Step((0,), (name,)) for name in graph.names)
             options = replace(self._options, graph=graph, codec=codec, lone_steps=lone, fired={}, judges={})
-            calls = node_calls(graph, options, self._drive, self._setup_of)
+            calls = node_calls(graph, options)
             ready = replace(options, calls=calls)
             known = self._children[id(graph)] = replace(ready, lone=lone_nodes(graph, ready))
         return known
@@ -134,16 +143,18 @@ class Executor(TimeTravel):
         context: Any = None,
         budget: Budget | None = None,
         abandon: bool = False,
+        carry: Collection[str] | None = None,
     ) -> RunResult:
         """Run the graph on `input` (a mapping of fields, or an instance of the state class) until it ends.
 
         `lineage`: the history this run belongs to (None: a fresh one). On a finished one this is a new turn: the
         state goes on and the input goes through the merge rules. `context`: anything nodes should reach as
         `ctx.context`; never stored. `budget` bounds this run and its child graphs. `abandon`: give up an unfinished
-        run of the lineage. Raises InterruptedRunError for an unfinished one, LineageBusy for one that is held,
-        StateError for an input that doesn't fit; every other outcome is in the result.
+        run of the lineage. `carry`: the fields that go on in a new turn (None: all); the others begin anew. Raises
+        InterruptedRunError for an unfinished one, LineageBusy for one that is held, StateError for an input that
+        doesn't fit; every other outcome is in the result.
         """
-        return await self._run(input, lineage, namespace, context, budget, abandon, None)
+        return await self._run(input, lineage, namespace, context, budget, _Turn(abandon, carry), None)
 
     async def resume(
         self,
@@ -179,6 +190,7 @@ class Executor(TimeTravel):
         context: Any = None,
         budget: Budget | None = None,
         abandon: bool = False,
+        carry: Collection[str] | None = None,
         buffer: int = 64,
     ) -> AsyncIterator[EventStream]:
         """A run, or with `resume`, answers or a checkpoint a resume, whose events are read as they come.
@@ -201,18 +213,19 @@ class Executor(TimeTravel):
                         lineage, answers or {}, answer, checkpoint, namespace, context, budget, emitter
                     )
                 else:
-                    events.result = await self._run(input, lineage, namespace, context, budget, abandon, emitter)
+                    turn = _Turn(abandon, carry)
+                    events.result = await self._run(input, lineage, namespace, context, budget, turn, emitter)
             except Exception as error:
                 events.error = error
             finally:
                 channel.end()
 
-        problem: Exception | None = None
+        problem: Exception | GeneratorExit | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(work)
             try:
                 yield events
-            except Exception as error:  # the reader's own: raised as it is, not in the group's exception group
+            except (Exception, GeneratorExit) as error:  # the reader's own: raised as it is, not in the group's group
                 problem = error
             finally:
                 emitter.leave()
@@ -276,13 +289,13 @@ class Executor(TimeTravel):
         namespace: str,
         context: Any,
         budget: Budget | None,
-        abandon: bool,
+        turn: _Turn,
         emitter: Emitter | None,
     ) -> RunResult:
         tree = self._tree(lineage or fresh_id(), context, budget, emitter)
         if lineage is not None or self._durable:
             async with self._opened(tree, namespace) as handle:
-                frame, merged = await self._turn(tree, namespace, input, abandon or tree.supersedes)
+                frame, merged = await self._turn(tree, namespace, input, turn)
                 note = migration_note(frame)
                 return await drive_root(
                     frame, handle, self._drive, lambda: save_state(frame, "input", merged, note=note)
@@ -292,14 +305,14 @@ class Executor(TimeTravel):
         frame.base = frame.seq = 0
         return await drive_root(frame, None if emitter is None else new_handle(tree), self._drive)
 
-    async def _turn(self, tree: Tree, namespace: str, input: Any, abandon: bool) -> tuple[Frame, Merged]:
+    async def _turn(self, tree: Tree, namespace: str, input: Any, turn: _Turn) -> tuple[Frame, Merged]:
         """A frame at the beginning of a turn, and what its input row has to say."""
         loaded = await load_row(self._store, self._setup, tree.lineage, namespace)
         if loaded is None:
             frame = new_frame(self._setup, tree, namespace, self._store)
         else:
-            frame = await self._next_turn(tree, namespace, loaded, abandon)
-        return frame, start_turn(frame, input, "the input")
+            frame = await self._next_turn(tree, namespace, loaded, turn.abandon or tree.supersedes)
+        return frame, start_turn(frame, input, "the input", turn.carry)
 
     async def _next_turn(self, tree: Tree, namespace: str, loaded: Loaded, abandon: bool) -> Frame:
         if not is_settled(self.graph, loaded.row) and not abandon:

@@ -18,8 +18,11 @@ from graphagent.graph.policies import RetryPolicy
 from graphagent.unset import UNSET
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from graphagent.engine.attempt import NodeCall
     from graphagent.engine.lone import LoneNode
+    from graphagent.engine.plan import Stop
     from graphagent.engine.stream import Emitter
 
 RECENT = 24
@@ -51,6 +54,8 @@ class Setup:
     debug: bool
     lone_steps: tuple[Step, ...]  # per node: the step in which it alone runs
     lone: tuple[LoneNode | None, ...]
+    drive: Callable[[Frame], Awaitable[Stop]]  # runs a frame to its end
+    setup_of: Callable[[CompiledGraph], Setup]  # of a child graph
     fired: dict[Any, Marking] = field(default_factory=dict)  # transitions seen so far, by marking and completions
     judges: dict[str, Any] = field(default_factory=dict)  # of runs of other versions, by their fingerprint
 
@@ -112,6 +117,7 @@ class Frame:
     marking: Marking
     values: dict[str, Any]
     store: CheckpointStore | None
+    context: Any = None  # of the run, unless the node that runs this child graph has given it one of its own
     seq: int = -1
     head: int | None = None
     base: int = 0
@@ -181,11 +187,13 @@ def activation_text(graph: CompiledGraph, activation: Activation, visit: int) ->
     return f"{text_of(activation.branch)}/{name}" if activation.branch else name
 
 
-def child_namespace(frame: Frame, position: int) -> str:
+def child_namespace(frame: Frame, position: int, scope: str = "") -> str:
     """The namespace of the child graph that an activation runs: the path of the activation and the row it started
-    from, so that a child that runs twice, or once more after a fork, never meets its own earlier run."""
+    from, so that a child that runs twice, or once more after a fork, never meets its own earlier run. `scope` tells
+    several children of one activation apart."""
     origin = frame.origin(position)
     activation = frame.marking.frontier[position]
     path = f"{text_of(activation.branch)}/" if activation.branch else ""
-    own = f"{path}{origin.node}@{origin.base}.{origin.position}"
+    within = f"/{scope}" if scope else ""
+    own = f"{path}{origin.node}{within}@{origin.base}.{origin.position}"
     return f"{frame.namespace}/{own}" if frame.namespace else own

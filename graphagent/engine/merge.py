@@ -6,6 +6,7 @@ Pure: no clock, no I/O, nothing awaited.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import is_
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -121,7 +122,7 @@ def list_delta(old: Any, new: Any) -> ListDelta | None:
             return ListDelta(sorted(extra, key=repr)) if extra else None
         return ListDelta(sorted(new, key=repr), drop=tuple(range(len(old))))
     size = len(old)
-    if len(new) >= size and all(a is b for a, b in zip(old, new, strict=False)):
+    if len(new) >= size and all(map(is_, old, new)):
         return ListDelta(list(new[size:])) if len(new) > size else None
     return _edit(list(old), list(new))
 

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from graphagent.checkpoint.plans import plan_for
+from graphagent.checkpoint.record import Question
 from graphagent.engine.context import NodeContext
-from graphagent.engine.effects import Claim
+from graphagent.engine.effects import Claim, Ledger, return_type
+from graphagent.engine.questions import InterruptSignal
 
 QUESTIONS = 1000
 """Questions that one part may ask: part number n counts its own from (n + 1) * QUESTIONS."""
 
 
 class PartContext(NodeContext):
-    """A context for part `number` (from 0) of a body. Its questions, effects, keys and random numbers are its own, so
-    they are found again whatever the other parts do, or don't do any more, when the node runs again.
+    """A context for part `number` (from 0) of a body. Its questions, effects, keys, random numbers and child graphs are
+    its own, so they are found again whatever the other parts do, or don't do any more, when the node runs again.
 
     `broken`: what the engine's side of it raised last, None as long as all went well. That is a failure of the node,
     also if the code between swallowed it.
     """
 
-    __slots__ = ("_parent", "_scope", "broken")
+    __slots__ = ("_number", "_parent", "_scope", "broken")
 
     def __init__(self, parent: NodeContext, number: int, scope: str) -> None:
         super().__init__(parent._frame, parent._position, parent._activation)
         self._attempt = parent._attempt
         self._ordinal = (number + 1) * QUESTIONS
+        self._number = number
         self._parent = parent
         self._scope = scope
         self.broken: Exception | None = None
@@ -44,10 +48,25 @@ class PartContext(NodeContext):
         finally:
             self._parent._asked += self._asked[known:]
 
+    def take(self, questions: tuple[Question, ...]) -> None:
+        """See `NodeContext.take`; the questions count as those of the whole node too."""
+        self._parent._asked += questions
+        super().take(questions)
+
+    def nested(self, scope: str) -> str:
+        """See `NodeContext.nested`."""
+        return super().nested(f"{scope}[{self._number}]")
+
     async def claim(self, name: str, fn: Callable[..., Any], reconciles: bool, idempotent: bool) -> Claim:
-        """See `NodeContext.claim`."""
+        """See `NodeContext.claim`; what other parts have asked doesn't hold this one up."""
+        if self._asked:
+            raise InterruptSignal(self._asked[0].key)
+        parent = self._parent
+        if parent._ledger is None:
+            parent._ledger = Ledger(self._frame, self._frame.origin(self._position))
+        plan, key = plan_for(return_type(fn)), self.idempotency_key(name)
         try:
-            return await self._parent.claim(f"{self._scope}/{name}", fn, reconciles, idempotent)
+            return await parent._ledger.claim(f"{self._scope}/{name}", key, plan, may_repeat=reconciles or idempotent)
         except Exception as error:
             self.broken = error
             raise
@@ -59,3 +78,8 @@ class PartContext(NodeContext):
         except Exception as error:
             self.broken = error
             raise
+
+
+def put_in_order(ctx: NodeContext, parts: Iterable[PartContext]) -> None:
+    """Let the open questions of a node stand in the order of its parts, whichever of them asked first."""
+    ctx._asked[:] = [question for part in parts for question in part._asked]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -10,7 +10,7 @@ from graphagent.checkpoint.record import ActivationRow, Loaded
 from graphagent.checkpoint.store import CheckpointStore
 from graphagent.engine.frame import Frame, Origin, Setup, Tree
 from graphagent.engine.marking_codec import decode_marking, node_named
-from graphagent.engine.merge import Merged, merge_writes
+from graphagent.engine.merge import Merged, delta_between, merge_writes
 from graphagent.engine.outcome import from_row
 from graphagent.engine.questions import carried
 from graphagent.engine.state_codec import contained
@@ -33,24 +33,31 @@ def new_frame(setup: Setup, tree: Tree, namespace: str, store: CheckpointStore |
         marking=Marking(()),
         values=setup.graph.schema.start_values(),
         store=store,
+        context=tree.context,
         step_bound=limits.max_steps - (1 if limits.landing and not namespace else 0),
     )
 
 
-def start_turn(frame: Frame, given: Any, who: str) -> Merged:
+def start_turn(frame: Frame, given: Any, who: str, carry: Collection[str] | None = None) -> Merged:
     """Put an input into a frame that stands at no step, and the frontier at the entry points.
 
-    The input of a first turn takes the place of the defaults; that of a later one goes through the merge rules.
-    Raises StateError naming `who`.
+    The input of a first turn takes the place of the defaults; that of a later one goes through the merge rules for
+    the fields that go on, which are those in `carry`, or all. Raises StateError naming `who`.
     """
     schema = frame.graph.schema
     update = checked_input(schema, given, frame.graph.definition.inputs, who)
     before = frame.values
     if frame.head is None:
         before = {name: value for name, value in before.items() if name not in update}
+    elif carry is not None:
+        before = {**schema.start_values(), **{name: before[name] for name in carry if name in before}}
+        before = {name: value for name, value in before.items() if name in carry or name not in update}
     merged = merge_writes(schema, before, ((who, update),)) if update else Merged(before)
     if frame.head is None:  # a first row holds everything anyway
         merged = Merged(merged.state)
+    elif carry is not None:
+        frame.fresh = frame.fresh or bool(frame.values.keys() - merged.state.keys())  # no delta can take a value away
+        merged = delta_between(schema, frame.values, merged.state)
     frame.values = merged.state
     frame.marking = start(frame.graph)
     frame.held, frame.kept, frame.questions, frame.origins = {}, set(), (), None

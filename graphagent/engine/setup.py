@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from graphagent.engine.attempt import NodeCall, bound, call_async, call_inline, call_thread
@@ -12,24 +11,18 @@ from graphagent.engine.context import NodeContext
 from graphagent.engine.frame import Frame, Setup
 from graphagent.engine.hooks import NodeCallbacks
 from graphagent.engine.outcome import Outcome, checked_overlay
-from graphagent.engine.plan import Stop
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.definition import NodeDef
 from graphagent.graph.marking import Activation
 from graphagent.graph.signature import is_async, wants_context
 
-Drive = Callable[[Frame], Awaitable[Stop]]
-MakeSetup = Callable[[CompiledGraph], Setup]
 
-
-def node_calls(graph: CompiledGraph, options: Setup, drive: Drive, child_setup: MakeSetup) -> tuple[NodeCall, ...]:
+def node_calls(graph: CompiledGraph, options: Setup) -> tuple[NodeCall, ...]:
     """One NodeCall per node, in graph order."""
-    return tuple(_call(graph, i, node, options, drive, child_setup) for i, node in enumerate(graph.defs))
+    return tuple(_call(graph, i, node, options) for i, node in enumerate(graph.defs))
 
 
-def _call(
-    graph: CompiledGraph, index: int, node: NodeDef, options: Setup, drive: Drive, child_setup: MakeSetup
-) -> NodeCall:
+def _call(graph: CompiledGraph, index: int, node: NodeDef, options: Setup) -> NodeCall:
     definition = graph.definition
     own = [callbacks for target, callbacks in definition.callbacks if target == node.id]
     shared = [callbacks for target, callbacks in definition.callbacks if target is None]
@@ -45,7 +38,7 @@ def _call(
     elif node.kind == "interrupt":
         body, context = functools.partial(_question, node=node), True
     elif node.kind == "subgraph":
-        body = functools.partial(run_child, node=node, setup=child_setup(node.child), drive=drive)
+        body = functools.partial(run_child, node=node, setup=options.setup_of(node.child))
         context = True
     elif is_async(fn):  # type: ignore[arg-type]
         body = bound(call_async, fn)

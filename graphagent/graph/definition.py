@@ -101,7 +101,8 @@ class ErrorEdgeDef:
 @dataclass(frozen=True, slots=True)
 class RouteDef:
     """A conditional route. `labels` maps what the router returns to node ids; None: any node id may be returned.
-    `sets`: the only sets of labels that a multi-target router returns, where that is known."""
+    `sets`: the only sets of labels that a multi-target router returns, where that is known; `empty_ok`: it may choose
+    none, which then ends the branch."""
 
     source: str
     router: Callable[..., Any] | None
@@ -111,6 +112,7 @@ class RouteDef:
     same_as: str | None = None
     with_edges: bool = False
     sets: tuple[tuple[str, ...], ...] | None = None
+    empty_ok: bool = False
     place: Place = Place()
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import datetime
 import decimal
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
-from pydantic import Field, SecretBytes, SecretStr, TypeAdapter, ValidationError, create_model
+from pydantic import SecretBytes, SecretStr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from graphagent.graph.definition import GraphDef, NodeDef, RouteDef
@@ -117,7 +120,7 @@ def _node(node: NodeDef) -> dict[str, Any]:
         shape["answer"] = node.config["writes"]
     if node.kind == "map":
         shape |= {"over": node.config["over"], "item_key": node.config["item_key"]}
-    if node.kind == "subgraph":
+    if node.kind == "subgraph" or node.child is not None:
         shape["graph"] = node.child.fingerprint
     if node.destinations is not None:
         shape["destinations"] = {str(label): target for label, target in sorted(node.destinations.items())}
@@ -151,24 +154,27 @@ def parse_document(doc: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def state_class(content: Mapping[str, Any]) -> type:
-    """A state class made from the document's `state`; a type that isn't built in becomes `Any`."""
-    fields: dict[str, Any] = {}
+    """A dataclass made from the document's `state`, whose fields may have any name, as the keys of a TypedDict may; a
+    type that isn't built in becomes `Any`."""
+    annotations: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     for name, spec in content.get("state", {}).items():
         rule = _RULES.get(spec.get("reducer", "last"), last)
         declared = _type(spec.get("type", "Any"))
-        default: Any
-        if spec.get("required", "default" not in spec):
-            default = Field()
-        elif "default" in spec:
-            default = Field(default=_default(declared, spec["default"]))
-        elif (empty := get_origin(declared) or declared) in _WITH_EMPTY:
-            default = Field(default_factory=empty)
-        else:
-            default = Field(default=_stand_in(declared))
+        if not spec.get("required", "default" not in spec):
+            defaults[name] = dataclasses.field(default_factory=_maker(declared, spec))
         metadata = (rule,) if spec.get("persistent", True) else (rule, TRANSIENT)
-        fields[name] = (Annotated[(declared, *metadata)], default)
-    made: type = create_model("State", **fields)
-    return made
+        annotations[name] = Annotated[(declared, *metadata)]
+    made = type("State", (), {"__annotations__": annotations, **defaults})
+    return dataclasses.dataclass(init=False, repr=False, eq=False)(made)  # their text would need names of Python
+
+
+def _maker(declared: Any, spec: Mapping[str, Any]) -> Callable[[], Any]:
+    """What makes the default of a field: that of the document, or else an empty value or a stand-in."""
+    if "default" in spec:
+        return partial(deepcopy, _default(declared, spec["default"]))
+    empty = get_origin(declared) or declared
+    return empty if empty in _WITH_EMPTY else partial(_stand_in, declared)
 
 
 def _stand_in(declared: Any) -> Any:
@@ -273,15 +279,11 @@ def _fill_node(
     elif kind == "subgraph":
         builder.add_subgraph_node(name, functions.get(name), description=description)  # type: ignore[arg-type]
     else:
-        builder.add_node(
-            name,
-            functions.get(name),
-            reads=spec.get("reads"),
-            writes=spec.get("writes"),
-            effects=spec.get("effects", ()),
-            idempotent=spec.get("idempotent", False),
-            formerly=spec.get("formerly", ()),
-            allow=spec.get("allow", ()),
-            destinations=spec.get("destinations"),
-            description=description,
-        )
+        names = ("reads", "writes", "effects", "idempotent", "formerly", "allow", "destinations")
+        options = {key: spec[key] for key in names if spec.get(key) is not None}
+        if kind == "agent":
+            builder.add_agent_node(name, functions.get(name), description=description, **options)
+        elif kind in ("llm", "tools"):
+            builder._special(name, kind, {}, fn=functions.get(name), description=description, **options)
+        else:
+            builder.add_node(name, functions.get(name), description=description, **options)

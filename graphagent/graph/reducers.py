@@ -69,6 +69,11 @@ class _AnyOf(_Last):
     writers = "agree"
 
 
+class _Latest(_Last):
+    name = "latest"
+    writers: Writers = "many"
+
+
 class _Add(Reducer[Any]):
     name = "add"
 
@@ -261,8 +266,9 @@ add: Reducer[Any] = _Add()
 union: Reducer[Any] = _Union()
 messages: Reducer[Any] = _Messages()
 last: Reducer[Any] = _Last()
+latest: Reducer[Any] = _Latest()
 any_of: Reducer[Any] = _AnyOf()
-BUILTIN: dict[str, Reducer[Any]] = {r.name: r for r in (append, merge, add, union, messages, last, any_of)}
+BUILTIN: dict[str, Reducer[Any]] = {r.name: r for r in (append, merge, add, union, messages, last, latest, any_of)}
 
 
 def reducer(fn: Callable[[Any, Any], Any], update: Any = UNSET) -> Reducer[Any]:

@@ -11,7 +11,7 @@ from typing_extensions import ReadOnly, is_typeddict
 
 from graphagent.errors import InvalidUpdate, UndeclaredField, alternatives
 from graphagent.graph.fields import Field, FieldSource, compile_field, type_name
-from graphagent.graph.reducers import merge
+from graphagent.graph.reducers import any_of, latest, merge
 from graphagent.graph.reducers import messages as message_history  # in the class below `messages` is the field
 from graphagent.graph.view import view_maker
 from graphagent.messages import Message
@@ -21,15 +21,18 @@ _QUALIFIERS = (NotRequired, ReadOnly, Required)
 
 
 class MessagesState(BaseModel):
-    """The state of a conversational graph; subclass it to add fields."""
+    """The state of a conversational graph; subclass it to add fields.
+
+    Model nodes that run side by side all write the last response: that of the last one in graph order stands.
+    """
 
     messages: Annotated[list[Message], message_history] = []
-    user_input: str = ""
-    last_response: str = ""
-    last_response_id: str = ""
-    last_tool_response: str = ""
+    user_input: Annotated[str, any_of] = ""
+    last_response: Annotated[str, latest] = ""
+    last_response_id: Annotated[str, latest] = ""
+    last_tool_response: Annotated[str, latest] = ""
     node_responses: Annotated[dict[str, Any], merge] = {}
-    one_shot_messages: list[Message] = []
+    one_shot_messages: Annotated[list[Message], any_of] = []
     one_shot_messages_by_node: Annotated[dict[str, list[Message]], merge] = {}
     metadata: Annotated[dict[str, Any], merge] = {}
 

@@ -199,7 +199,7 @@ def _body(
         if outcome.sends is not None:
             return [Send(names(target), {}) for target in outcome.sends]
         if outcome.goto is not None:
-            return Command(goto=names(outcome.goto[0]))
+            return Command(goto=[names(target) for target in outcome.goto])
         if graph.routers[node]:
             routed.append(outcome.chosen)
         return None

@@ -1,0 +1,166 @@
+"""The node that asks a model: from the state to a request, from the answer to an update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphagent.agents.instruction import Instruction, rendered
+from graphagent.agents.invocation import Invocation
+from graphagent.agents.model import GenerationConfig, Model, ModelRequest, Reply
+from graphagent.agents.model_call import Turn, call_model
+from graphagent.agents.model_options import NO_LIMITS, CallLimits, ModelCallbacks
+from graphagent.agents.output import OutputSchema
+from graphagent.agents.requests import Asked, asked_of, field, paired, with_instruction
+from graphagent.agents.scope import Note, invocation_of, note
+from graphagent.agents.tool import Tool
+from graphagent.agents.toolset import ToolLike, gather_tools
+from graphagent.engine.context import NodeContext
+from graphagent.errors import AgentError, LimitReached, ModelError, StopAgent
+from graphagent.graph.kinds import register
+from graphagent.messages import Message
+
+PLAIN = GenerationConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that is taken. `value`: what the node's readers get: the text, or the data of a structured answer."""
+
+    turns: tuple[Turn, ...]
+    value: Any
+
+    @property
+    def reply(self) -> Reply:
+        """The model's last reply."""
+        return self.turns[-1].reply
+
+
+class LLMNode:
+    """The function of a model node; see `StateGraph.add_llm_node` for what it does."""
+
+    def __init__(self, id: str, config: Mapping[str, Any]) -> None:
+        self.id = id
+        self.model: Model = config["model"]
+        self.instruction: Instruction = config["instruction"]
+        self.tools: tuple[ToolLike, ...] = config["tools"]
+        schema = config["output_schema"]
+        self.output = None if schema is None else OutputSchema(schema)
+        self.output_key: str | None = config["output_key"]
+        self.user_input_key: str = config["user_input_key"]
+        self.generation: GenerationConfig = config["config"] or PLAIN
+        self.limits: CallLimits = config["limits"] or NO_LIMITS
+        self.callbacks: tuple[ModelCallbacks, ...] = config["callbacks"]
+        self.attempts: int = config["output_attempts"]
+        self.declared: frozenset[str] = config["declared"]
+        if not hasattr(self.model, "stream"):
+            raise AgentError(f"the model of node '{id}' is {self.model!r:.60}; it has no 'stream' (see Model)")
+        if self.limits != NO_LIMITS and "metadata" not in self.declared:
+            raise AgentError(f"node '{id}' counts its calls in 'metadata', which the state has to declare")
+        if self.attempts < 1:
+            raise AgentError(f"output_attempts of node '{id}' is {self.attempts}; it has to be 1 or more")
+
+    async def __call__(self, state: Any, ctx: NodeContext) -> dict[str, Any]:
+        """Ask, and add the answer to the history. Raises ModelError, StopAgent or LimitReached at a limit."""
+        invocation = invocation_of(ctx)
+        asked = asked_of(self.id, state, self.user_input_key)
+        calls, rounds = self._counts(state)
+        if self.limits.model_calls is not None and calls >= self.limits.model_calls:
+            raise StopAgent(f"node '{self.id}' has called its model {calls} times in this turn, which is its limit")
+        tools = await gather_tools(self.tools, visible=invocation.options.tool_filter if invocation else None)
+        last = self.limits.last(calls, rounds) and self.limits.final is not None
+        request = await self._request(asked, () if last else tools, last, state, ctx)
+        answer = await self._answered(request, ctx, invocation)
+        if (
+            answer.reply.message.tool_calls
+            and self.limits.tool_rounds is not None
+            and rounds >= self.limits.tool_rounds
+        ):
+            raise LimitReached(f"max tool rounds ({rounds}) exceeded in node '{self.id}'")
+        note(ctx, self._note(ctx.idempotency_key("message"), answer, tools))
+        return self._update(asked, answer, ctx, (calls, rounds))
+
+    async def _request(
+        self, asked: Asked, tools: Sequence[Tool], last: bool, state: Any, ctx: NodeContext
+    ) -> ModelRequest:
+        invocation = invocation_of(ctx)
+        own = None if invocation is None else invocation.options.instruction
+        text = await rendered(self.instruction if own is None else own, state, ctx, invocation)
+        messages = with_instruction(paired(asked.messages), text)
+        if last:
+            messages = (*messages, Message.user(self.limits.final or ""))
+        if not messages:
+            raise AgentError(
+                f"node '{self.id}' has nothing to ask its model: give it messages, input, or an instruction"
+            )
+        return ModelRequest(
+            messages,
+            tuple(tool.spec for tool in tools),
+            None if self.output is None else self.output.schema,
+            self.generation,
+        )
+
+    async def _answered(self, request: ModelRequest, ctx: NodeContext, invocation: Invocation | None) -> Answer:
+        """The answer, asked for again while it doesn't satisfy its schema."""
+        model = self.model if invocation is None or invocation.options.model is None else invocation.options.model
+        turns: list[Turn] = []
+        problem = ""
+        while len(turns) < self.attempts:
+            turn = await call_model(model, request, ctx, invocation, self.callbacks)
+            turns.append(turn)
+            message = turn.reply.message
+            if self.output is None or message.tool_calls:
+                return Answer(tuple(turns), message.text)
+            try:
+                return Answer(tuple(turns), self.output.read(message.text))
+            except ValueError as error:
+                problem = str(error)
+            mend = f"That answer can't be used: {problem}. Answer again, with JSON that satisfies the schema only."
+            request = replace(request, messages=(*request.messages, *turn.queued, message, Message.user(mend)))
+        raise ModelError(
+            f"model '{model.name}' gave no answer that satisfies the output schema of node '{self.id}', "
+            f"in {len(turns)} attempts; of the last: {problem}",
+            kind="output",
+        )
+
+    def _note(self, message_id: str, answer: Answer, tools: Sequence[Tool]) -> Note:
+        """The event of a model's answer is known by the id of its message, so that it can be told again later."""
+        reply = answer.reply
+        external = {tool.spec.name for tool in tools if tool.external}
+        delta = {self.output_key: answer.value} if self.output_key and not reply.message.tool_calls else {}
+        return Note(
+            message_id,
+            reply.usage,
+            reply.finish_reason,
+            delta,
+            frozenset(call.id for call in reply.message.tool_calls if call.name in external),
+        )
+
+    def _update(self, asked: Asked, answer: Answer, ctx: NodeContext, counts: tuple[int, int]) -> dict[str, Any]:
+        reply = answer.reply
+        message = reply.message.model_copy(update={"id": ctx.idempotency_key("message")})
+        queued = [said for turn in answer.turns for said in turn.queued]
+        refused = [Message.tool(f"Error: {why}", call.id, name=call.name) for call, why in reply.invalid]
+        update: dict[str, Any] = {
+            **asked.cleared,
+            "messages": [*asked.update, *queued, message, *refused],
+            "last_response": message.text,
+            "last_response_id": message.id,
+            "node_responses": {self.id: answer.value},
+        }
+        if self.limits != NO_LIMITS:
+            calls, rounds = counts
+            asks = int(bool(message.tool_calls))
+            update["metadata"] = {f"calls:{self.id}": [calls + len(answer.turns), rounds + asks]}
+        if self.output_key and not message.tool_calls:
+            update[self.output_key] = answer.value
+        return {name: value for name, value in update.items() if name in self.declared}
+
+    def _counts(self, state: Any) -> tuple[int, int]:
+        """Calls of the model, and rounds of tools that it asked for, in this turn."""
+        calls, rounds = field(state, "metadata", {}).get(f"calls:{self.id}", (0, 0))
+        return calls, rounds
+
+
+register("llm", LLMNode)
