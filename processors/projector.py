@@ -1,0 +1,99 @@
+"""Projects a session for a run of an agent: what `graphagent.agents.projector.Projector` asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from graphagent.agents.invocation import Invocation
+from graphagent.clock import Clock, SystemClock
+from graphagent.ledger import Session
+from graphagent.messages import Message
+from graphagent.services import SessionService
+from processors.assemble import assemble
+from processors.instructions import Instructions
+from processors.pipeline import Pipeline, default_pipeline
+from processors.projection import Block, Budget, Given, Note, Projection, Reader
+from processors.template import artifact_names
+
+Preload = Callable[[Invocation], Awaitable[Sequence[Block]]]
+"""Fetches memories and evidence for a run. If it fails, the run goes on without, and a note says so."""
+
+INCLUDE_CONTENTS = "include_contents"
+"""The option of a run (in `extra`) that says `none` to leave the session's history out."""
+
+
+class SessionProjector:
+    """Makes a run's messages from its session, read anew each time.
+
+    `pipeline`: None takes the default one. `sessions`: where the session is read; None takes the run's service, and
+    without one the run's own copy is used. `preload`: what goes in beside the history. `budget`: tokens for it all.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline | None = None,
+        sessions: SessionService | None = None,
+        *,
+        preload: Preload | None = None,
+        budget: Budget | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.pipeline = pipeline or default_pipeline()
+        self.budget = budget
+        self._sessions = sessions
+        self._preload = preload
+        self._clock = clock or SystemClock()
+
+    async def messages(self, invocation: Invocation) -> tuple[Message, ...]:
+        """The messages for a run; the current one is among them. Raises what reading the session raises."""
+        return assemble(await self.projection(invocation))
+
+    async def projection(self, invocation: Invocation) -> Projection:
+        """The projection after the chain, with its notes."""
+        return self.pipeline(await self.snapshot(invocation))
+
+    async def snapshot(self, invocation: Invocation) -> Projection:
+        """The projection before the chain: from it the same messages can be made again."""
+        session = await self._session(invocation)
+        reader = Reader.of(invocation, now=self._clock.now())
+        options = invocation.options
+        given = Given(
+            instruction=options.instruction,
+            values=options.extra,
+            runtime=options.state,
+            own_run_only=str(options.extra.get(INCLUDE_CONTENTS, "")).lower() == "none",
+        )
+        start = Projection.of(session, reader, given=given, budget=self.budget)
+        return await self._with_artifacts(await self._with_blocks(start, invocation), invocation)
+
+    async def _session(self, invocation: Invocation) -> Session | None:
+        """The session as it is now; the run's copy where there is no service, or no such session in it."""
+        service = self._sessions or invocation.services.sessions
+        if invocation.session is None or service is None:
+            return invocation.session
+        return await service.get(invocation.session.key) or invocation.session
+
+    async def _with_blocks(self, start: Projection, invocation: Invocation) -> Projection:
+        """With preloaded blocks. A failure costs the blocks, not the run: they are a help, not the conversation."""
+        if self._preload is None or start.given.own_run_only:
+            return start
+        try:
+            blocks = tuple(await self._preload(invocation))
+        except Exception as error:
+            return start.noted([Note("recall", "ignored", f"preloading failed: {type(error).__name__}: {error}")])
+        return start.noted([], given=replace(start.given, blocks=blocks))
+
+    async def _with_artifacts(self, start: Projection, invocation: Invocation) -> Projection:
+        """With the texts of the artifacts that the instructions name; one that isn't there stays unresolved."""
+        service = invocation.services.artifacts
+        templates = [step.templates(start) for step in self.pipeline if isinstance(step, Instructions)]
+        names = artifact_names("\n".join(text for pair in templates for text in pair))
+        if service is None or invocation.session is None or not names:
+            return start
+        texts = {}
+        for name in names:
+            found = await service.load(invocation.session.key, name)
+            if found is not None:
+                texts[name] = found.data.decode("utf-8", "replace")
+        return start.noted([], given=replace(start.given, artifacts=texts))

@@ -1,0 +1,129 @@
+"""What sessions do in a database in more than one statement: steps that a database runs in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from graphagent.checkpoint.sql.operations import Operation
+from graphagent.ledger import SessionKey, Summary
+from runner.sessions import statements
+from runner.sessions.lifetime import session_exists, session_not_found
+from runner.sessions.statements import STRIDE
+
+
+class Times(NamedTuple):
+    """When a change is made, and when the session then expires."""
+
+    now: float
+    expires: float | None
+
+
+class EventRow(NamedTuple):
+    """The columns of an event."""
+
+    id: str
+    at: float
+    shown: int
+    asked: int
+    body: str
+
+
+def create(key: SessionKey, times: Times, states: Sequence[Sequence[Any]]) -> Operation[None]:
+    """Make a session. Raises SessionExists."""
+    row = (*key, times.now, *times)
+    if not (yield statements.CREATE, row):
+        if (yield statements.WHO_IS_THERE, key) == [(times.now, 0, times.expires)]:
+            return  # this very call made it, only the reply was lost
+        if not (yield from remove_expired(key, times.now)):
+            raise session_exists(key)
+        yield statements.CREATE, row
+    yield from put_states(states)
+
+
+def put_states(states: Iterable[Sequence[Any]]) -> Operation[None]:
+    """Store values of states."""
+    for state in states:
+        yield statements.PUT_STATE, state
+
+
+def append(key: SessionKey, times: Times, event: EventRow, states: Sequence[Sequence[Any]]) -> Operation[bool]:
+    """Add an event and its state; False if there is no such session, or the event is there already."""
+    found = yield statements.TOUCH_FOR_EVENT, (*times, *key, times.now, event.id)
+    if not found:
+        return False
+    session, seq = found[0]
+    yield statements.INSERT_EVENT, (session * STRIDE + seq, session, *event)
+    yield from put_states(states)
+    return True
+
+
+def touch(key: SessionKey, times: Times, count: int) -> Operation[tuple[int, int]]:
+    """Lock a session and take so many numbers; its key and the last of them. Raises SessionNotFound."""
+    found = yield statements.TOUCH, (count, *times, *key, times.now)
+    if not found:
+        raise session_not_found(key)
+    return found[0][0], found[0][1]
+
+
+def update_state(key: SessionKey, times: Times, states: Sequence[Sequence[Any]]) -> Operation[None]:
+    """Change the state. Raises SessionNotFound."""
+    yield from touch(key, times, 0)
+    yield from put_states(states)
+
+
+def append_track(key: SessionKey, times: Times, track: str, bodies: Sequence[str]) -> Operation[None]:
+    """Add items to a track. Raises SessionNotFound."""
+    session, last = yield from touch(key, times, len(bodies))
+    for number, body in enumerate(bodies, last - len(bodies) + 1):
+        yield statements.INSERT_TRACK, (session * STRIDE + number, track, times.now, body)
+
+
+def put_summary(
+    key: SessionKey, times: Times, filter_key: str, body: str, expected: tuple[Summary | None, Summary]
+) -> Operation[bool]:
+    """Store a summary if the stored one is one of the two expected. Raises SessionNotFound."""
+    locked = yield statements.PROLONG, (times.expires, *key, times.now)
+    if not locked:
+        raise session_not_found(key)
+    found = yield statements.SUMMARY_OF, (locked[0][0], filter_key)
+    stored = Summary.model_validate_json(found[0][0]) if found else None
+    if stored not in expected:
+        return False
+    yield statements.PUT_SUMMARY, (locked[0][0], filter_key, body)
+    return True
+
+
+def delete(key: SessionKey, now: float) -> Operation[bool]:
+    """Remove a session and all it has; False if there was none, or none any more."""
+    found = yield statements.DELETE, key
+    if not found:
+        return False
+    session, expires = found[0]
+    yield from _remove_parts(session, key)
+    return expires is None or bool(expires > now)
+
+
+def remove_expired(key: SessionKey, now: float) -> Operation[bool]:
+    """Remove a session if it has expired; whether it had."""
+    found = yield statements.DELETE_EXPIRED, (*key, now)
+    if found:
+        yield from _remove_parts(found[0][0], key)
+    return bool(found)
+
+
+def _remove_parts(session: int, key: SessionKey) -> Operation[None]:
+    for statement in statements.DELETE_PLACES:
+        yield statement, (session * STRIDE, (session + 1) * STRIDE)
+    yield statements.DELETE_SUMMARIES, (session,)
+    yield statements.DELETE_STATE, key
+
+
+def purge(now: float) -> Operation[tuple[int, bool]]:
+    """Remove some of what has expired: how many sessions, and whether there may be more."""
+    found = yield statements.EXPIRED, (now,)
+    removed = 0
+    for row in found:
+        removed += yield from remove_expired(SessionKey(*row), now)
+    yield statements.DELETE_EXPIRED_STATES, (now,)
+    return removed, bool(found)
