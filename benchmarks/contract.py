@@ -18,6 +18,7 @@ WIDE_FIELDS = 300
 WIDE_VALUE = "v" * 100
 STORED_MESSAGES = 100
 SLEEP_SECONDS = 0.010
+TOOL_TURNS = 50
 
 
 class NotAvailable(Exception):
@@ -82,3 +83,10 @@ def expect(what: str, got: object, wanted: object) -> None:
     """Raise when a workload's result is wrong, so that no peer can win by skipping work."""
     if got != wanted:
         raise AssertionError(f"wrong result: {what} is {str(got)[:100]!r}, expected {str(wanted)[:100]!r}")
+
+
+def expect_talk(messages: list[tuple[str, str]]) -> None:
+    """Raise unless role and text of the messages are those of W9: so many rounds of the tool, then the answer."""
+    expect("roles", [role for role, _ in messages], ["user", *["assistant", "tool"] * TOOL_TURNS, "assistant"])
+    expect("results", [text for role, text in messages if role == "tool"], [str(k + 1) for k in range(TOOL_TURNS)])
+    expect("answer", messages[-1][1], "done")

@@ -13,3 +13,4 @@ peer() {
 
 peer langgraph langgraph==1.2.24 langgraph-checkpoint==4.3.2 langgraph-checkpoint-sqlite==3.1.2 \
     langgraph-prebuilt==1.1.3 langchain-core==1.8.3
+peer adk google-adk==2.13.0 "sqlalchemy[asyncio]>=2.0" "aiosqlite>=0.20"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.contract import SLEEP_SECONDS
-from benchmarks.matrix import REFERENCE, Cell
+from benchmarks.matrix import PEERS, REFERENCE, Cell
 from benchmarks.worker import measurement
 
 SLOW_SECONDS = 2.0  # one round is enough for a peer that takes longer: it is not near any target
@@ -68,6 +68,8 @@ def run(plan: Plan, tell: Callable[[str], None]) -> Measurements:
         for cell in plan.cells:
             # the order of peers turns round each time, so none always runs in the warmth or wake of the same other
             for peer in plan.peers if number % 2 == 0 else plan.peers[::-1]:
+                if not PEERS[peer].has(cell):
+                    continue
                 earlier = found.setdefault((peer, cell), [])
                 if earlier and (peer in plan.once or earlier[0].get("seconds", SLOW_SECONDS) >= SLOW_SECONDS):
                     continue

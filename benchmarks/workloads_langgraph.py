@@ -14,6 +14,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
+from benchmarks import agents_langgraph as agents
 from benchmarks.contract import (
     MESSAGE,
     SLEEP_SECONDS,
@@ -311,5 +312,8 @@ WORKLOADS: dict[str, Callable[[Bench, int], Case]] = {
     "W6": wide,
     "W7": load,
     "W8": pause_resume,
+    "W9": lambda bench, size: agents.unsaved(bench, size, config),
+    "W9m": lambda bench, size: agents.saved(size, config, opened_memory),
+    "W9s": lambda bench, size: agents.saved(size, config, opened_sqlite(bench)),
     "W10": diamonds,
 }

@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
+from benchmarks import agents_limit as agents
 from benchmarks.contract import (
     MESSAGE,
     SLEEP_SECONDS,
@@ -311,5 +312,8 @@ WORKLOADS: dict[str, Callable[[Bench, int], Case]] = {
     "W6": wide,
     "W7": load,
     "W8": pause_resume,
+    "W9": agents.unsaved,
+    "W9m": agents.unsaved,
+    "W9s": lambda bench, size: agents.saved(size, sqlite_opened(bench), save),
     "W10": diamonds,
 }

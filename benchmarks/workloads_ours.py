@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, create_model
 
+from benchmarks import agents_ours as agents
 from benchmarks.contract import (
     MESSAGE,
     SLEEP_SECONDS,
@@ -376,5 +377,8 @@ WORKLOADS: dict[str, Callable[[Bench, int], Case]] = {
     "W6": wide,
     "W7": load,
     "W8": pause_resume,
+    "W9": lambda bench, size: agents.by_itself(bench, size, player(bench)),
+    "W9m": lambda bench, size: agents.by_runner(size, agents.in_memory),
+    "W9s": lambda bench, size: agents.by_runner(size, agents.in_sqlite(bench)),
     "W10": diamonds,
 }

@@ -13,7 +13,7 @@ from examples.cert_triage.findings import Finding, Verdict, verdict
 from examples.cert_triage.load import FetchError, read_ca_store, read_target, read_time
 from examples.cert_triage.path import Case, make_case
 from examples.cert_triage.remedy import remediation_script
-from examples.cert_triage.report import make_report, markdown
+from examples.cert_triage.report import Report, make_report, markdown
 from examples.cert_triage.state import TriageState
 from graphagent import RetryPolicy, StateGraph
 from graphagent.engine.context import SyncContext
@@ -77,22 +77,27 @@ def remediate(state: TriageState, ctx: SyncContext) -> Update:
     return {"script": ctx.step("write the script", write_file, path, text, 0o755, idempotent=True)}
 
 
+def report_of(state: TriageState) -> Report:
+    """What a triage that has come to its verdict found."""
+    case = _case(state)
+    return make_report(state.target, case, state.findings, verdict(state.findings), state.approve, state.script)
+
+
 def report(state: TriageState, ctx: SyncContext) -> Update:
-    data = make_report(state.target, _case(state), state.findings, verdict(state.findings), state.approve, state.script)
+    data = report_of(state)
     path = str(output_path(state.out_dir, "report", state.target, ".md"))
     as_json = str(output_path(state.out_dir, "report", state.target, ".json"))
     ctx.step("write JSON", write_file, as_json, data.model_dump_json(indent=2) + "\n", 0o644, idempotent=True)
     return {"report": ctx.step("write Markdown", write_file, path, markdown(data), 0o644, idempotent=True)}
 
 
-def build() -> StateGraph:
-    """load -> six checks side by side -> verdict -> (critical: approve -> yes: remediate) -> report."""
-    builder = (
-        StateGraph(TriageState, name="cert-triage", inputs=INPUTS, outputs=("severity", "findings", "script", "report"))
-        .add_node(
-            "load", load, retry=RetryPolicy(max_attempts=2, retry_on=(FetchError,)), reads=INPUTS, writes=EVIDENCE
-        )
-        .set_entry_point("load")
+def add_triage(builder: StateGraph) -> StateGraph:
+    """load -> six checks side by side -> verdict -> (critical: approve -> yes: remediate) -> report.
+
+    Adds these nodes to a graph whose state is a TriageState; the way in and the way on are the caller's.
+    """
+    builder.add_node(
+        "load", load, retry=RetryPolicy(max_attempts=2, retry_on=(FetchError,)), reads=INPUTS, writes=EVIDENCE
     )
     for name, check in CHECKS.items():
         builder.add_node(
@@ -109,8 +114,14 @@ def build() -> StateGraph:
         .must_pass("remediate", through="approve")
         .add_edge("remediate", "report")
         .add_node("report", report, effects=("report files",), idempotent=True)
-        .set_finish_point("report")
     )
+
+
+def build() -> StateGraph:
+    """A triage by itself, without a model."""
+    outputs = ("severity", "findings", "script", "report")
+    builder = StateGraph(TriageState, name="cert-triage", inputs=INPUTS, outputs=outputs).set_entry_point("load")
+    return add_triage(builder).set_finish_point("report")
 
 
 def _case(state: TriageState) -> Case:

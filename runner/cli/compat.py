@@ -79,7 +79,7 @@ def _is_lock(path: str) -> bool:
 def _json(path: str, what: str) -> Any:
     try:
         return json.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"'{path}' can't be read as the JSON of {what}: {error}") from error
 
 

@@ -12,11 +12,14 @@ import typer
 from runner.cli import change_options as change
 from runner.cli import coverage_options as coverage
 from runner.cli import options as said
+from runner.cli import talk_options as talk
 from runner.cli import upkeep_options as upkeep
 
 COMMANDS: dict[str, tuple[type[said.Common], str]] = {
     "run": (said.RunOptions, "runner.cli.run:run"),
     "resume": (said.ResumeOptions, "runner.cli.run:resume"),
+    "chat": (talk.ChatOptions, "runner.cli.chat:chat"),
+    "sessions": (talk.SessionsOptions, "runner.cli.sessions:sessions"),
     "history": (said.HistoryOptions, "runner.cli.stored:history"),
     "state": (said.StateOptions, "runner.cli.stored:state"),
     "diff": (said.DiffOptions, "runner.cli.stored:diff"),

@@ -141,10 +141,16 @@ def interrupt_text(asked: Interrupt) -> str:
 def wanted(asked: Interrupt) -> str:
     """What an answer may be, in a few words: choices, the name of a JSON type, or the schema itself."""
     schema = asked.schema
-    if not isinstance(schema, dict):
-        return "anything"
+    return _wanted(schema) if isinstance(schema, dict) else "anything"
+
+
+def _wanted(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return "|".join(value if isinstance(value, str) else compact(value) for value in schema["enum"])
+    if "anyOf" in schema:
+        return "|".join(dict.fromkeys(map(_wanted, schema["anyOf"])))
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
     if set(schema) <= {"type", "title", "description"}:
         return str(schema.get("type", "anything"))
     return compact(schema)

@@ -54,13 +54,17 @@ def test_a_person_at_a_terminal_is_asked(tmp_path: Path) -> None:
 
 
 def test_the_demo_ends_with_report_graph_and_next_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Answered on the command line it shows table, report, graph and three commands; no colours into a pipe."""
+    """Answered on the command line it shows table, report, explanation, the later talk, graph and four commands; no
+    colours into a pipe."""
     assert main(["--answer", "approve=yes"]) == 0
     shown = capsys.readouterr().out
 
     for text in (
         "waits for 'approve'",
         "- Remediation: script written to",
+        "The script 'demo-out/remediate-leaf-last.sh' does it.\nSaved as artifact 'report.md', version 0.",
+        "> What about yesterday's certificate?\nAs I said: Clients refuse 'demo-out/leaf-last.pem'.",
+        "The report: demo-out/leaf-last.pem: CRITICAL.",
         "flowchart TD",
         "Try next",
         "graphagent replay",
@@ -71,19 +75,20 @@ def test_the_demo_ends_with_report_graph_and_next_steps(tmp_path: Path, capsys: 
 
 
 def test_the_commands_to_try_next_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each of the three commands that the demo ends with runs as it is printed; the last one ends well or asks."""
+    """Each of the four commands that the demo ends with runs as it is printed; the talk goes on in the session."""
     assert main(["--answer", "approve=yes"]) == 0
     shown = capsys.readouterr().out
     commands = [line.strip() for line in shown.splitlines() if line.startswith("    graphagent ")]
-    assert len(commands) == 3
+    assert len(commands) == 4
     scripts = Path(sys.executable).parent
     for command in commands:
         done = subprocess.run(
             [str(scripts / "graphagent"), *command.split()[1:]],
-            env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, input="And the first one?\n", capture_output=True, text=True,
             check=False,
         )  # fmt: skip
         assert done.returncode == 0, (command, done.stdout, done.stderr)
+        assert "graphagent chat" not in command or "As I said: As I said: Clients refuse" in done.stdout, done.stdout
 
 
 def test_without_terminal_and_answer_the_run_keeps_waiting(tmp_path: Path) -> None:
@@ -95,7 +100,22 @@ def test_without_terminal_and_answer_the_run_keeps_waiting(tmp_path: Path) -> No
     )  # fmt: skip
 
     assert "--answer approve=yes" in done.stdout
+    assert "Later, in the same session" not in done.stdout
     assert not list((tmp_path / "demo-out").glob("remediate-*"))
+
+
+def test_the_demo_loads_no_provider() -> None:
+    """With its script for a model it starts quickly: nothing is imported that only a provider or a migration needs."""
+    program = (
+        "import sys; from examples.cert_triage.demo import main; main(['--answer', 'approve=no', '--json']); "
+        "sys.exit(', '.join({'litellm', 'sqlalchemy', 'mcp'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_demo_as_data_can_be_run_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,6 +128,8 @@ def test_the_demo_as_data_can_be_run_again(capsys: pytest.CaptureFixture[str]) -
     assert shown[0] == shown[1]
     assert shown[0]["samples"]["expired"] == {"verdict": "critical", "findings": ["expired"], "status": "interrupted"}
     assert (shown[0]["chosen"]["status"], shown[0]["chosen"]["script"]) == ("completed", None)
+    assert shown[0]["chosen"]["artifact"] == {"name": "report.md", "version": 0}
+    assert shown[0]["later"]["answer"].startswith(f"As I said: {shown[0]['chosen']['explanation']}")
 
 
 @pytest.mark.parametrize("sample", ["healthy", "nosuch"])

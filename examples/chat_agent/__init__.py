@@ -1,0 +1,1 @@
+"""An agent with two tools that is talked with: what a conversation with memory takes, and no more."""
