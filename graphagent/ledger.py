@@ -40,8 +40,9 @@ class Event(BaseModel):
 
     `messages`: usually one; the results of one round of tool calls are several, in call order. `partial`: a piece of
     text that is still coming (`delta`); never stored. `author`: `user`, or an agent's name. `request_id`: one per
-    turn (a call of the Runner, and those that go on with it); `invocation_id`: one per agent run. `branch`: path of agents and graph branches; `filter_key`:
-    path that decides who sees it. `state_delta`: merged into the session's state. `extensions`: free plain data.
+    turn (a call of the Runner, and those that go on with it); `invocation_id`: one per agent run. `branch`: path of
+    agents and graph branches; `filter_key`: path that decides who sees it. `state_delta`: merged into the session's
+    state. `extensions`: free plain data.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -19,7 +19,7 @@ from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.definition import NodeDef
 from graphagent.graph.jumps import jump_kinds
 from graphagent.graph.schema import StateSchema
-from graphagent.validation.flow import surely_written
+from graphagent.validation.flow import needed, surely_written
 from graphagent.validation.inference import Inferred, infer
 
 Origin = Literal["declared", "inferred", "unknown"]
@@ -209,24 +209,30 @@ def _of_child(node: NodeDef, schema: StateSchema) -> tuple[Reading, Writing]:
     if not isinstance(child, CompiledGraph):
         return Reading(origin="unknown"), Writing(origin="unknown")
     shared = frozenset(schema.fields) & frozenset(child.schema.fields)
+    inside = accesses(child)
     mapper = node.config.get("input_mapper")
-    if mapper is not None:
-        reads = _read_by(infer(mapper, schema.state, schema.fields))
-    else:
-        wanted = child.definition.inputs
-        taken = shared if wanted is None else shared & frozenset(wanted)
-        must = frozenset(name for name in taken if wanted is not None and child.schema.fields[name].required)
-        reads = Reading(taken, must)
+    reads = _taken(child, inside, shared) if mapper is None else _read_by(infer(mapper, schema.state, schema.fields))
     mapper = node.config.get("output_mapper")
     if mapper is not None:
         return reads, _written(infer(mapper, child.schema.state, child.schema.fields), schema)
-    inside = accesses(child)
     outputs = child.definition.outputs
     given = shared if outputs is None else shared & frozenset(outputs)
     origins = {access.writes.origin for access in inside}
     origin: Origin = "unknown" if "unknown" in origins else "inferred" if "inferred" in origins else "declared"
     changed = frozenset[str]().union(*(access.writes.fields for access in inside))
     return reads, Writing(given & changed, given & changed & surely_written(child, inside), origin)
+
+
+def _taken(child: CompiledGraph, inside: Iterable[Access], shared: Names) -> Reading:
+    """What a child takes by name: its inputs, or, where it doesn't name them, any field. It must have the inputs
+    without a default, or else what its nodes need and don't write themselves."""
+    wanted = child.definition.inputs
+    if wanted is not None:
+        taken = shared & frozenset(wanted)
+        return Reading(taken, frozenset(name for name in taken if child.schema.fields[name].required))
+    must = needed(child, inside) & shared
+    sure = all(must.isdisjoint(a.reads.needs | a.routing.needs) or a.reads.origin == "declared" for a in inside)
+    return Reading(shared, must, "declared" if sure else "inferred")
 
 
 def _overlays(node: NodeDef, seen: Inferred) -> Mapping[str | None, Names | None]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from graphagent.graph.signature import wants_context
 
-_NAMES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _PLAIN = {
     "dict",
     "list",
@@ -53,17 +53,18 @@ NOTHING = Body()
 
 def read_body(fn: Callable[..., Any] | None) -> Body:
     """What a node function does with its context; nothing for one that takes none."""
-    found = _function(fn)
+    found = function_of(fn)
     if found is None or fn is None or not wants_context(fn):
         return NOTHING
-    tree = _source(found)
+    tree = source_of(found)
     if tree is None:
         return Body(asks=(None,), acts_first=True) if _mentions(found.__code__, "interrupt") else NOTHING
     context = _context(fn, tree)
     return NOTHING if context is None else _read(tree, context)
 
 
-def _function(fn: Any) -> types.FunctionType | None:
+def function_of(fn: Any) -> types.FunctionType | None:
+    """The function behind partials, decorators and callable objects; None if there is none written in Python."""
     while isinstance(fn, partial):
         fn = fn.func
     if not inspect.isroutine(fn) and not isinstance(fn, type) and callable(fn):
@@ -72,13 +73,13 @@ def _function(fn: Any) -> types.FunctionType | None:
     return fn if isinstance(fn, types.FunctionType) else None
 
 
-def _source(fn: types.FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+def source_of(fn: types.FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
     """The definition of a function; None without source, or if several on its lines could be it."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(fn)))
     except (OSError, TypeError, SyntaxError):
         return None
-    found = [node for node in ast.walk(tree) if isinstance(node, _NAMES)]
+    found = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
     named = [node for node in found if getattr(node, "name", "<lambda>") == fn.__name__]
     return named[0] if len(named) == 1 or (named and fn.__name__ != "<lambda>") else None
 

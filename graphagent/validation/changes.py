@@ -95,7 +95,7 @@ def _way(line: Line, mapper: Mapper | None) -> tuple[str, str, str]:
 
 def _order(reasons: Reasons, mapper: Mapper, old: Version, new: Version) -> Iterator[Diagnostic]:
     was = [mapper.node(name) for name in old.doc.get("order") or old.graph.names]
-    kept = [name for name in was if name in new.graph.index]
+    kept = list(dict.fromkeys(name for name in was if name in new.graph.index))  # several may have become one
     now = [name for name in new.doc.get("order") or new.graph.names if name in set(kept)]
     if kept != now:
         first = next(name for name, before in zip(now, kept, strict=True) if name != before)

@@ -18,6 +18,7 @@ from graphagent.graph.builder import StateGraph
 from graphagent.graph.definition import ErrorEdgeDef, Place, Problem, RouteDef
 from graphagent.graph.names import START
 from graphagent.graph.policies import RetryPolicy
+from graphagent.validation.document_shape import misshapen
 from graphagent.validation.facts import EngineName, Facts, Region
 
 _KINDS = {"llm", "tool", "tools", "agent", "router", "join", "function"}
@@ -58,8 +59,8 @@ def _router(state: Any) -> Any:
 def read_document(path: str | Path) -> Mapping[str, Any]:
     """The document in a file; one that wraps it in `graph` is unwrapped. Raises UsageError."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = json.loads(Path(path).read_text(encoding="utf-8-sig"), object_pairs_hook=_object)
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"'{path}' can't be read as the JSON of a graph: {error}") from error
     if isinstance(content, dict) and "nodes" not in content and isinstance(content.get("graph"), dict):
         content = {"name": Path(path).stem, **content["graph"]}
@@ -68,14 +69,28 @@ def read_document(path: str | Path) -> Mapping[str, Any]:
     return {"name": Path(path).stem, **content}
 
 
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; one that names a member twice is refused, since one of the two would be lost."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the member '{twice}' is there twice; only one would count: rename or remove the other")
+    return made
+
+
 def load_document(doc: Mapping[str, Any], *, path: str = "") -> Source:
     """The builder that the document describes, with stand-in functions.
 
     `path`: the file it came from, which findings then name. Raises UsageError for a malformed document.
     """
+    wrong = list(misshapen(doc))
+    if wrong:
+        more = f" (and {len(wrong) - 3} more)" if len(wrong) > 3 else ""
+        raise UsageError(f"the document of graph '{doc.get('name', '?')}' is malformed: {'; '.join(wrong[:3])}{more}")
     try:
         return _load(doc, Place(path, 1) if path else Place())
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         text = f"{type(error).__name__}: {error}"
         raise UsageError(f"the document of graph '{doc.get('name', '?')}' is malformed: {text}") from error
 
@@ -102,9 +117,14 @@ def _load(doc: Mapping[str, Any], place: Place) -> Source:
         if route["select"] == "map" and route["from"] not in own_maps:
             fans.setdefault(route["from"], []).append(route)
     definition.nodes = [_finished(node, nodes[node.id], fans.get(node.id, ()), place) for node in definition.nodes]
-    definition.routes = [_route(route, place) for route in routes if route["select"] != "map"]
+    definition.routes = [
+        _route(route, place) for route in routes if route["select"] != "map" and route.get("on_error") is not True
+    ]
     definition.edges = [edge for edge in definition.edges if edge.source != START]
     definition.error_edges = [ErrorEdgeDef(e[0], e[1], _errors(e[2:]), place) for e in doc.get("errors", ())]
+    definition.error_edges += [
+        ErrorEdgeDef(route["from"], target, (Exception,), place) for route in routes for target in _on_error(route)
+    ]
     for kind in ("edges", "joins"):
         setattr(definition, kind, [_placed(item, place) for item in getattr(definition, kind)])
     definition.entries = [(name, place) for name, _ in definition.entries]
@@ -122,8 +142,11 @@ def _node_spec(spec: Mapping[str, Any] | None) -> dict[str, Any]:
         made["kind"] = "function"
     effects = made.get("effects") or ()
     made["effects"] = ["effect"] if effects is True else list(effects)
+    inner = made.get("child", made.get("graph"))  # a text is the fingerprint of one that isn't here
+    made["child"] = inner if isinstance(inner, Mapping) else None
+    left_out: list[str] | None = None if made["child"] else []
     for role in ("reads", "writes"):
-        made[role] = made.get(role, []) if made.get(role, []) is not None else None
+        made[role] = made.get(role, left_out)
     return made
 
 
@@ -131,6 +154,15 @@ def _errors(names: Any) -> tuple[type[Exception], ...]:
     """Exception classes by name: those that are built in, and stand-ins for others; all where none is named."""
     found = [getattr(builtins, name, None) or type(name, (Exception,), {}) for listed in names for name in listed]
     return tuple(found) or (Exception,)
+
+
+def _on_error(route: Mapping[str, Any]) -> list[str]:
+    """Where a failure of the route's node leads: `on_error` names it, or (`true`) the route is taken then only."""
+    named = route.get("on_error")
+    if named is True:
+        targets = route.get("targets") or ()
+        return list(dict.fromkeys(targets.values() if isinstance(targets, Mapping) else _flat(targets)))
+    return [named] if isinstance(named, str) else list(named or ())
 
 
 def _mode(join: Mapping[str, Any]) -> Any:
@@ -161,6 +193,8 @@ def _finished(node: Any, spec: Mapping[str, Any], fans: Sequence[Mapping[str, An
     metadata["declared_kind"] = spec["declared_kind"]
     if spec.get("interrupts") and node.kind != "interrupt":
         metadata["interrupts"] = tuple(item["key"] for item in spec["interrupts"])
+    if spec["child"]:
+        metadata["child"] = load_document({"name": node.id, **spec["child"]}, path=place.file).builder
     fields = {name: getattr(node, name) for name in node.__dataclass_fields__}
     fields |= {
         "metadata": metadata,
@@ -205,6 +239,7 @@ def _route(route: Mapping[str, Any], place: Place) -> RouteDef:
         same_as=route.get("same_as"),
         with_edges=bool(route.get("with_edges", False)),
         sets=sets,
+        empty_ok=bool(route.get("empty_ok", False)),
         place=place,
     )
 
@@ -218,7 +253,7 @@ def _declaring(labels: list[str]) -> Any:
     from typing import Literal
 
     def router(state: Any) -> Any:
-        return None
+        """A stand-in that is never called."""
 
     router.__annotations__ = {"return": Literal[tuple(labels)]}
     return router

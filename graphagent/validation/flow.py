@@ -42,9 +42,11 @@ class Flow:
         inputs = graph.definition.inputs
         defaults = [f.name for f in graph.schema if not f.required]
         self.given = self.mask(defaults) | self.mask(inputs or ())
+        found_choices = choices(graph)
+        self.leaving = frozenset(graph.names[i] for i in found_choices.leaving)
         self.sent = {
             name: frozenset(graph.name_of(target) for outcome in listed for target in outcome.sends or ())
-            for name, listed in zip(graph.names, choices(graph).of, strict=True)
+            for name, listed in zip(graph.names, found_choices.of, strict=True)
         }
         self.ways: dict[str, list[Way]] = {name: [] for name in (*graph.names, END)}
         for way in self._ways():
@@ -152,6 +154,9 @@ class Flow:
             for target in access.overlays:
                 if target in graph.index and (name, target) not in drawn:
                     yield Way(str(target), (name,), 1, overlay=self._overlay(name, str(target), "jump"))
+        for name in self.leaving:
+            if (name, END) not in drawn:
+                yield Way(END, (name,), 1)
         for join in graph.joins:
             need = {"all": len(join.sources), "active": 1, "any": 1}.get(str(join.mode), join.mode)
             yield Way(join.target, join.sources, int(need))
@@ -172,6 +177,17 @@ class Flow:
         else:
             return 0
         return self.everything if names is None else self.mask(names)
+
+
+def needed(graph: CompiledGraph, found: Iterable[Access]) -> frozenset[str]:
+    """The fields without a default that a node or router of a graph needs before the graph itself has surely written
+    them, so that they have to be handed in."""
+    flow = Flow(graph, found)
+    wanted: set[str] = set()
+    for name, access in flow.access.items():
+        wanted |= flow.without(access.reads.needs, flow.seen(name))
+        wanted |= flow.without(access.routing.needs, flow.routed(name)) - access.reads.needs
+    return frozenset(wanted)
 
 
 def surely_written(graph: CompiledGraph, found: Iterable[Access]) -> frozenset[str]:

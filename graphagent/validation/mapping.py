@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,9 +49,21 @@ def read_renames(doc: Mapping[str, Any], old: Version) -> Renames:
             "fields": {name: to for name, to in doc.items() if name in old.fields},
             "joins": {name: to for name, to in doc.items() if any(name == join.id for join in old.graph.joins)},
         }
+    for part in ("nodes", "fields", "state", "joins"):
+        renamed = doc.get(part) or {}
+        if not isinstance(renamed, Mapping) or not all(isinstance(to, str | None) for to in renamed.values()):
+            raise UsageError(f"'{part}' of a map of renames is new names (or null) by old name, not {renamed!r:.60}")
+    for part in ("migrations", "values", "new", "drop"):
+        listed = doc.get(part) or ()
+        if isinstance(listed, str) or not all(isinstance(name, str) for name in _each(listed)):
+            raise UsageError(f"'{part}' of a map of renames is a list of names, not {listed!r:.60}")
     fields = {**(doc.get("fields") or doc.get("state") or {}), **dict.fromkeys(doc.get("drop") or ())}
     values = frozenset([*(doc.get("migrations") or ()), *(doc.get("values") or ())])
     return Renames(doc.get("nodes") or {}, fields, doc.get("joins") or {}, values, frozenset(doc.get("new") or ()))
+
+
+def _each(listed: Any) -> list[Any]:
+    return list(listed) if isinstance(listed, Iterable) else [None]
 
 
 def declared(new: Version) -> Renames:

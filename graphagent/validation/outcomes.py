@@ -11,6 +11,7 @@ from graphagent.graph.definition import NodeDef, RouteDef
 from graphagent.graph.jumps import jump_kinds
 from graphagent.graph.marking import Completion
 from graphagent.graph.names import END, END_INDEX
+from graphagent.validation.returns import gotos, may_choose_none, may_stay
 
 MOST = 1024
 """Alternatives of one node that are gone through; a node with more is not decided (GA309)."""
@@ -45,6 +46,11 @@ class Choices(NamedTuple):
     of: tuple[tuple[Outcome, ...], ...]
     cut: frozenset[int] = frozenset()
     open: frozenset[int] = frozenset()
+
+    @property
+    def leaving(self) -> frozenset[int]:
+        """Nodes that may jump to END, which they need not declare."""
+        return frozenset(i for i, listed in enumerate(self.of) if any(END_INDEX in (o.goto or ()) for o in listed))
 
 
 def choices(graph: CompiledGraph) -> Choices:
@@ -90,6 +96,8 @@ def _outcomes(
         yield from jumps
         if routes or not jumps or graph.plain[index] or graph.arrivals[index]:
             yield from _routed(graph, routes, node.id in apart)
+        elif may_stay(node.fn):
+            yield Outcome("stay")
     for _, target in graph.failures[index]:
         yield Outcome(f"error:{_shown(graph.name_of(target))}", goto=(target,), error="error")
 
@@ -138,6 +146,8 @@ def route_options(graph: CompiledGraph, route: RouteDef, apart: bool) -> list[tu
     ]
     if default is not None and (default,) not in [targets for _, targets in listed]:
         listed.append(("otherwise", (default,)))
+    if default is None and (route.empty_ok or may_choose_none(route.router)):
+        listed.append(("none", ()))
     return listed
 
 
@@ -164,19 +174,25 @@ def _jumps(graph: CompiledGraph, node: NodeDef, index: int) -> Iterator[Outcome]
     """Gotos and Sends: to what is declared, or can be seen in the function."""
     kinds = node.metadata.get("jumps") or jump_kinds(node.fn)
     declared = node.destinations
+    written = {name for names in gotos(node.fn).sets for name in names}
     if declared is not None:
         targets = list(dict.fromkeys(_at(graph, target) for target in declared.values()))
         kinds = kinds or ("goto",)
     elif kinds:
         static = {*graph.plain[index], *(graph.join_tables[j].target for j, _ in graph.arrivals[index])}
-        seen = [target for target in dict.fromkeys(graph.jumps[index].labels.values()) if target not in static]
+        seen = [
+            target
+            for label, target in graph.jumps[index].labels.items()
+            if label in written or (target not in static and (gotos(node.fn).open or "send" in kinds))
+        ]
         targets = seen or ([*range(len(graph.names)), END_INDEX] if graph.jumps[index].any_node else [])
     else:
         return
+    if END in written and END_INDEX not in targets:  # which a node need not declare
+        targets.append(END_INDEX)
     collector = node.metadata.get("collector")
     if "goto" in kinds:
-        for target in targets:
-            yield Outcome(f"goto:{_shown(graph.name_of(target))}", goto=(target,))
+        yield from _gotos(graph, node, index, targets)
     if "send" in kinds:
         named = node.metadata.get("members")
         members = [target for target in targets if target != END_INDEX]
@@ -186,6 +202,22 @@ def _jumps(graph: CompiledGraph, node: NodeDef, index: int) -> Iterator[Outcome]
             yield Outcome("none", goto=(_at(graph, collector),))
         elif "goto" not in kinds:
             yield Outcome("none", sends=())
+
+
+def _gotos(graph: CompiledGraph, node: NodeDef, index: int, targets: Sequence[int]) -> Iterator[Outcome]:
+    """A goto to each target, and to several at once where the function says so; none alone of those that it is only
+    seen to name together."""
+    seen = gotos(node.fn)
+    labels = graph.jumps[index].labels
+    known = {END: END_INDEX, **graph.index, **labels} if graph.jumps[index].any_node else {END: END_INDEX, **labels}
+    sets = [tuple(dict.fromkeys(known[name] for name in names if name in known)) for names in seen.sets]
+    alone = {names[0] for names in sets if len(names) == 1}
+    together = set[int]() if seen.open else {target for names in sets if len(names) > 1 for target in names}
+    for target in targets:
+        if target in alone or target not in together:
+            yield Outcome(f"goto:{_shown(graph.name_of(target))}", goto=(target,))
+    for names in dict.fromkeys(names for names in sets if len(names) > 1):
+        yield Outcome(f"goto:{'+'.join(_shown(graph.name_of(target)) for target in names)}", goto=names)
 
 
 def _sends(graph: CompiledGraph, members: Sequence[int]) -> Iterator[Outcome]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations_with_replacement
 from typing import NamedTuple
 
+from graphagent.graph.builder import StateGraph
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.definition import NodeDef
 from graphagent.validation.bodies import Body, read_body
@@ -75,9 +76,11 @@ def _asking(node: NodeDef, body: Body) -> Asking | None:
     """How a node asks, if it does; for a child graph with the keys of its nodes."""
     if node.kind == "interrupt":
         return Asking("is an interrupt node", (node.config["key"],))
-    if isinstance(node.child, CompiledGraph):
-        keys = [key for inner in node.child.defs for key in _keys(inner)]
-        asks = any(_asking(inner, read_body(inner.fn)) is not None for inner in node.child.defs)
+    child = node.metadata.get("child", node.child)
+    if isinstance(child, CompiledGraph | StateGraph):
+        nodes = child.defs if isinstance(child, CompiledGraph) else child.definition.nodes
+        keys = [key for inner in nodes for key in _keys(inner)]
+        asks = any(_asking(inner, read_body(inner.fn)) is not None for inner in nodes)
         return Asking("runs a graph that asks", tuple(dict.fromkeys(keys))) if asks else None
     declared: tuple[str, ...] = node.metadata.get("interrupts", ())
     if declared or body.asks:

@@ -107,7 +107,9 @@ def _read(doc: Mapping[str, Any]) -> Standing:
         doc = doc["checkpoint"]
     state: Any = doc.get("state")
     if isinstance(state, Sequence) and not isinstance(state, str):
-        state = dict.fromkeys(state, UNSET)
+        state = dict.fromkeys(map(_text, state), UNSET)
+    if not isinstance(state, Mapping | None):
+        raise TypeError(f"'state' is {state!r:.60}, not values by field or names of fields")
     tokens = tuple(_tokens(doc["frontier"]))
     grouped = Counter(token.group for token in tokens if token.group)
     exits = {group: tuple((t.node, None) for t in tokens if t.group == group) for group in grouped}
@@ -119,9 +121,9 @@ def _read(doc: Mapping[str, Any]) -> Standing:
         tuple(_pending(doc.get("interrupts") or doc.get("pending") or ())),
         state,
         tuple(_decided(doc.get("decisions") or ())),
-        steps=doc.get("steps"),
-        laps=dict(doc.get("laps") or {}),
-        frames=tuple((item["node"], _read(item)) for item in doc.get("frames") or () if "frontier" in item),
+        steps=None if doc.get("steps") is None else int(doc["steps"]),
+        laps={_text(name): int(count) for name, count in dict(doc.get("laps") or {}).items()},
+        frames=tuple((_text(item["node"]), _read(item)) for item in doc.get("frames") or () if "frontier" in item),
     )
 
 
@@ -132,7 +134,13 @@ def _tokens(items: Any) -> Iterable[Token]:
         if isinstance(item, str):
             yield Token(item)
         else:
-            yield Token(item["node"], int(item.get("group") or 0))
+            yield Token(_text(item["node"]), int(item.get("group") or 0))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.60} is not a name")
+    return value
 
 
 def _joins(items: Any) -> Iterable[tuple[str, Waiting]]:
@@ -148,14 +156,14 @@ def _joins(items: Any) -> Iterable[tuple[str, Waiting]]:
 
 def _pending(items: Any) -> Iterable[Pending]:
     for item in items:
-        yield Pending(item["node"], item.get("key", item["node"]), item.get("schema", UNSET))
+        yield Pending(_text(item["node"]), _text(item.get("key", item["node"])), item.get("schema", UNSET))
 
 
 def _decided(items: Any) -> Iterable[tuple[str, str]]:
     pairs = items.items() if isinstance(items, Mapping) else map(_decision, items)
     for node, targets in pairs:
         for target in [targets] if isinstance(targets, str) else targets:
-            yield node, target
+            yield _text(node), _text(target)
 
 
 def _decision(item: Mapping[str, Any]) -> tuple[str, Any]:

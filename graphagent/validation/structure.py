@@ -191,12 +191,26 @@ def _back(subject: Subject, loop: Names) -> Place:
 
 def _side_entered(subject: Subject, dominance: Dominance) -> Iterator[Diagnostic]:
     for loop, entered in side_entered(subject, dominance):
+        why = _laps_matter(subject, loop)
+        if not why:
+            continue
         text = (
-            f"the loop of {_quoted(loop)} is entered at {_quoted(entered)}: its laps have no beginning to be counted by"
+            f"the loop of {_quoted(loop)} is entered at {_quoted(entered)}: its laps have no beginning to be counted "
+            f"by, and {why}"
         )
         fix = "lead all ways into the loop through one node"
         where = subject.graph.nodes[entered[0]].place
         yield subject.finding("GA109", text, dict.fromkeys((*entered, *loop)), where=where, fix=fix)
+
+
+def _laps_matter(subject: Subject, loop: Names) -> str:
+    """What depends on telling the laps of a loop apart; empty if nothing does: then every way in will do."""
+    inside = {*loop}
+    for join in subject.graph.joins:
+        if join.target in inside and inside & {*join.sources}:
+            return f"the join '{join.id}' in it can't tell one lap from the next"
+    limited = [name for name in loop if name in subject.graph.definition.limits.get("laps", {})]
+    return f"the laps of {_quoted(limited)} are limited" if limited else ""
 
 
 # -- GA108, GA110 ------------------------------------------------------------------------------------

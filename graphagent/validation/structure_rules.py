@@ -81,9 +81,10 @@ RULES: tuple[Rule, ...] = (
         "a loop that is entered at several nodes",
         "warning",
         "No node of the loop comes first in every lap, so that laps can't be counted, and a join in it can't tell one "
-        "lap from the next. Lead all ways in through one node.",
+        "lap from the next. Lead all ways in through one node. A loop in which nothing joins and whose laps aren't "
+        "limited is left alone.",
+        "s ? a | b\na -> b\nb ? a | END\nlimit laps a 3",
         "s ? a | b\na -> b\nb ? a | END",
-        "s -> a -> b\nb ? a | END",
     ),
     Rule(
         "GA110",

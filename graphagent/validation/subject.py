@@ -46,7 +46,8 @@ class Subject:
         anywhere = (
             Line(graph.names[i], name, "jump") for i in sorted(self.choices.open) for name in (*graph.names, *ends)
         )
-        for line in (*lines(graph), *anywhere):
+        leaving = (Line(graph.names[i], END, "jump") for i in sorted(self.choices.leaving) if graph.names_end)
+        for line in (*lines(graph), *anywhere, *leaving):
             if made.has_edge(line.source, line.target):
                 made.edges[line.source, line.target]["kinds"].add(line.kind)
             else:

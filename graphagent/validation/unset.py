@@ -55,7 +55,7 @@ class _Found:
             return
         inferred = reading.origin != "declared" or bool(before & self.guessed)
         writers = self.writers.get(field, [])
-        sources = [other.node for other in writers if self._mask([other]) & before]
+        sources = [other.node for other in writers if self._mask([other]) & before and self._hands_on(other, access)]
         if reading is access.routing and field in access.writes.fields:
             sources.append(access.node)
         if sources:
@@ -63,6 +63,15 @@ class _Found:
         else:
             elsewhere = [other.node for other in writers if other is not access]
             yield self._never_set(access.node, field, reader, elsewhere, inferred)
+
+    def _hands_on(self, writer: Access, reader: Access) -> bool:
+        """True if what is written can come to the reader: a writer that leads there only by failing has not written."""
+        drawing, index = self.subject.digraph, self.subject.graph.index
+        return any(
+            following == reader.node or (following in index and self.before[reader.node] >> index[following] & 1)
+            for following, way in drawing.adj[writer.node].items()
+            if way["kinds"] != {"error"}
+        )
 
     def only_sent(self, access: Access, field: str) -> Diagnostic:
         """GA402 for a field that only an overlay brings, on some ways."""
@@ -79,6 +88,8 @@ class _Found:
         if elsewhere:
             shown = ", ".join(f"'{other}'" for other in elsewhere[:3])
             why = f"only {shown}, which {'does' if len(elsewhere) == 1 else 'do'} not lead to '{name}', writes it"
+            if any(self.before[name] >> self.subject.graph.index[other] & 1 for other in elsewhere):
+                why = f"only {shown} writes it, of which a failure leads to '{name}', but no success"
         else:
             why = f"nothing before '{name}' writes it"
         return self.subject.finding(

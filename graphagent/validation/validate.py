@@ -89,9 +89,11 @@ def _found(name: str, problems: Iterable[Problem]) -> Iterator[Diagnostic]:
         yield Diagnostic(problem.code, problem.severity, problem.message, name, problem.at, problem.place)
 
 
-def _children(graph: CompiledGraph) -> list[CompiledGraph]:
-    """The graphs of subgraph nodes, each once."""
-    found: Mapping[int, CompiledGraph] = {
-        id(node.child): node.child for node in graph.defs if isinstance(node.child, CompiledGraph)
-    }
+def _children(graph: CompiledGraph) -> list[CompiledGraph | StateGraph]:
+    """The graphs of subgraph nodes, each once; those of a document are builders."""
+    found: dict[int, CompiledGraph | StateGraph] = {}
+    for node in graph.defs:
+        child = node.metadata.get("child", node.child)
+        if isinstance(child, CompiledGraph | StateGraph):
+            found[id(child)] = child
     return list(found.values())

@@ -228,7 +228,7 @@ def _is_document(path: Path) -> bool:
         return False
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     inner = content.get("graph", content) if isinstance(content, dict) else None
     return isinstance(inner, dict) and isinstance(inner.get("nodes"), dict) and "entry" in inner

@@ -35,7 +35,7 @@ def _langgraph(target: str) -> list[Candidate]:
 def _read(path: str) -> tuple[str, Any]:
     try:
         return path, json.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"'{path}' can't be read as the JSON of a LangGraph graph: {error}") from error
 
 

@@ -49,7 +49,9 @@ def agent_of(outside: Outside) -> ChainAgent:
         outside.does(f"ask {len(request.messages)}")
         results = [message.text for message in request.messages if message.role == "tool"]
         if len(results) < 2 and request.tools:
-            return {"tool_calls": [{"id": f"c{len(results)}", "name": "pay", "arguments": {"bill": f"b{len(results)}"}}]}
+            return {
+                "tool_calls": [{"id": f"c{len(results)}", "name": "pay", "arguments": {"bill": f"b{len(results)}"}}]
+            }
         return f"{len(request.messages)} messages, {', '.join(results)}"
 
     payer = LLMAgent("payer", ScriptedModel(say), tools=[pay])

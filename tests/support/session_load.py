@@ -15,16 +15,20 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 
-from graphagent import LLMAgent, SqlCheckpoints, tool
+from graphagent import Limits, LLMAgent, SqlCheckpoints, tool
 from graphagent.agents.model import ModelRequest
 from graphagent.agents.tool import ToolContext
+from graphagent.checkpoint import PoolOptions
 from graphagent.models import ScriptedModel
 from runner import Runner
 from runner.outcome import OUTCOME
 from runner.sessions import SqlSessions
+from runner.sql.database import DatabaseOptions
 from support.service_tables import query
 
 APP = "load"
+PATIENCE = 300.0
+"""Seconds that a write may wait for a connection: what is measured is whether it arrives, on however slow a machine."""
 
 
 @dataclass
@@ -44,7 +48,8 @@ class World:
         asked = next(message.text for message in reversed(request.messages) if message.role == "user")
         session, _, turn = asked.partition(" ")
         if said != self.texts[session]:
-            self.wrong.append(f"{session}, turn {turn}: the model was sent {said}, said was {self.texts[session]}")
+            known = len(self.texts[session])
+            self.wrong.append(f"{session}, turn {turn}: the model was sent {len(said)} messages of {known}, or others")
         if request.messages[-1].role == "tool":
             self.texts[session].append(f"answer {asked}")
             return f"answer {asked}"
@@ -141,10 +146,11 @@ async def load(url: str, *, sessions: int, turns: int, waves: int = 2) -> Load:
 async def held(url: str, world: World) -> AsyncIterator[Runner]:
     """A Runner whose sessions and checkpoints are in one database."""
     model = ScriptedModel(world.answer, keep_requests=False)
-    agent = LLMAgent("bot", model, tools=world.tools())
+    agent = LLMAgent("bot", model, tools=world.tools(), options={"limits": Limits(save_timeout=PATIENCE)})
+    pool = PoolOptions(max_size=16, timeout=PATIENCE)
     async with (
-        SqlSessions(url) as kept,
-        SqlCheckpoints(url) as checkpoints,
+        SqlSessions(url, options=DatabaseOptions(pool=pool)) as kept,
+        SqlCheckpoints(url, pool=pool) as checkpoints,
         Runner(APP, agent, sessions=kept, checkpoints=checkpoints) as runner,
     ):
         yield runner

@@ -127,12 +127,17 @@ CASES: dict[str, tuple[str, Found]] = {
     "any_of_the_sources": ("a & b =any=> j\nj ? b | END", []),
     "two_of_two": ("a & b =2=> j\nj ? b | END", [("GA108", ("b", "j"))]),
     # GA109
-    "entered_at_two_nodes": ("s ? a | b\na -> b\nb ? a | END", [("GA109", ("a", "b"))]),
+    "entered_at_two_nodes": ("s ? a | b\na -> b\nb ? a | END\nlimit laps a 3", [("GA109", ("a", "b"))]),
+    "entered_at_two_nodes_and_laps_do_not_matter": ("s ? a | b\na -> b\nb ? a | END", []),
+    "entered_beside_a_join": (
+        "s ? a | b\na -> x, y\nx & y => b\nb ? a | END",
+        [("GA109", ("a", "b", "x", "y"))],
+    ),
     "entered_at_one_node": ("s -> a -> b\nb ? a | END", []),
-    "started_at_two_nodes": ("entry a, b\na -> b\nb ? a | END", [("GA109", ("a", "b"))]),
+    "started_at_two_nodes": ("entry a, b\na -> b\nb ? a | END\nlimit laps b 3", [("GA109", ("a", "b"))]),
     "loops_in_a_loop": ("s -> a -> b -> c\nc ? b | d\nd ? a | END", []),
     "an_inner_loop_with_two_entries": (
-        "s -> h\nh ? a | b\na -> b\nb ? a | c\nc ? h | END",
+        "s -> h\nh ? a | b\na -> b\nb ? a | c\nc ? h | END\nlimit laps a 3",
         [("GA109", ("a", "b"))],
     ),
     # GA110
