@@ -66,7 +66,7 @@ class Ledger:
     Effects of one activation may go on side by side: what one of them writes, the others don't forget.
     """
 
-    __slots__ = ("_before", "_counts", "_frame", "_known", "_lock", "_origin")
+    __slots__ = ("_before", "_counts", "_frame", "_known", "_origin", "_written")
 
     def __init__(self, frame: Frame, origin: Origin) -> None:
         self._frame = frame
@@ -74,7 +74,7 @@ class Ledger:
         self._counts: dict[str, int] = {}
         self._before: dict[str, int] = {}
         self._known: dict[tuple[str, int], EffectRow] | None = None
-        self._lock = anyio.Lock(fast_acquire=True)
+        self._written: dict[tuple[str, int], EffectRow] = {}  # by this ledger, whatever else is read anew
 
     def restart(self, *, first: bool) -> None:
         """A new attempt begins: its calls meet the effects of the attempts before it. Those that callbacks made before
@@ -120,30 +120,25 @@ class Ledger:
         claim.open, claim.result = False, result
 
     async def _load(self) -> dict[tuple[str, int], EffectRow]:
-        if self._known is not None:
-            return self._known
-        async with self._lock:
-            return await self._read()
-
-    async def _read(self) -> dict[tuple[str, int], EffectRow]:
         if self._known is None:
             frame, origin = self._frame, self._origin
             rows = [] if frame.store is None else await frame.store.effects(frame.lineage, frame.namespace, origin.base)
-            self._known = {(row.name, row.ordinal): row for row in rows if row.position == origin.position}
+            if self._known is None:  # another effect may have read them meanwhile
+                found = {(row.name, row.ordinal): row for row in rows if row.position == origin.position}
+                newer = {key: row for key, row in self._written.items() if row.committed or key not in found}
+                self._known = {**found, **newer}
         return self._known
 
     async def _write(self, row: EffectRow) -> None:
-        frame = self._frame
-        if frame.store is None:
-            (await self._read())[row.name, row.ordinal] = row
-            return
-        async with self._lock:
-            known = await self._read()
+        frame, known = self._frame, await self._load()
+        if frame.store is not None:
             write = frame.store.commit_effect if row.committed else frame.store.claim_effect
-            lease, self._known = await frame.tree.writer(), None  # if it fails, the store knows how far it got
-            await write(lease, frame.namespace, row)
-            known[row.name, row.ordinal] = row
-            self._known = known
+            try:
+                await write(await frame.tree.writer(), frame.namespace, row)
+            except BaseException:
+                self._known = None  # the store knows how far it got
+                raise
+        known[row.name, row.ordinal] = self._written[row.name, row.ordinal] = row
 
 
 def return_type(fn: Callable[..., Any]) -> Any:
