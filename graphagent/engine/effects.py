@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 
 from graphagent.checkpoint.plans import Plan
 from graphagent.checkpoint.record import EffectRow
@@ -131,6 +132,8 @@ class Ledger:
 
     async def _write(self, row: EffectRow) -> None:
         frame, known = self._frame, await self._load()
+        if not row.committed:  # what is cancelled already is not begun
+            await anyio.lowlevel.checkpoint_if_cancelled()
         if frame.store is not None:
             write = frame.store.commit_effect if row.committed else frame.store.claim_effect
             try:
