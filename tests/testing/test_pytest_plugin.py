@@ -115,7 +115,7 @@ def test_a_target_that_is_not_there_fails(project: pytest.Pytester) -> None:
 @pytest.mark.parametrize(("fail_on", "failed"), [("error", 0), ("warning", 1), ("info", 1)])
 def test_what_severity_fails_can_be_said(project: pytest.Pytester, fail_on: str, failed: int) -> None:
     """`graphagent_fail_on`; two nodes that lead to each other in either order are a warning."""
-    doc = parse_notation("s ? a | b; a -> b; b ? a | END")
+    doc = parse_notation("s ? a | b; a -> b; b ? a | END; limit laps a 3")
     project.path.joinpath("flow.json").write_text(json.dumps(doc))
     ini(project, "graphagent_graphs = flow.json", f"graphagent_fail_on = {fail_on}")
     run(project, "-k", "flow").assert_outcomes(passed=1 - failed, failed=failed, deselected=1)
