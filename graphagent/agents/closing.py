@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 
 T = TypeVar("T")
+
+
+async def close(items: AsyncIterator[Any]) -> None:
+    """Close an iterator that can be closed, also while its reader is being cancelled: connections don't stay open."""
+    aclose = getattr(items, "aclose", None)
+    if aclose is not None:
+        with anyio.CancelScope(shield=True):
+            await aclose()
 
 
 @asynccontextmanager
@@ -17,7 +25,4 @@ async def closing(items: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
     try:
         yield items
     finally:
-        aclose = getattr(items, "aclose", None)
-        if aclose is not None:
-            with anyio.CancelScope(shield=True):
-                await aclose()
+        await close(items)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
+from graphagent.agents.closing import closing
 from graphagent.agents.model import Delta, Model, ModelRequest
 from graphagent.errors import ModelError
-from graphagent.models.closing import closing
 
 
 class FailoverModel:

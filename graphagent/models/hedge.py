@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 
 import anyio
 
+from graphagent.agents.closing import close, closing
 from graphagent.agents.model import Delta, Model, ModelRequest
 from graphagent.errors import ModelError
-from graphagent.models.closing import close, closing
 from graphagent.models.failover import checked, combined, smallest_window
 
 

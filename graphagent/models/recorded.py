@@ -9,10 +9,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+from graphagent.agents.closing import closing
 from graphagent.agents.model import Delta, Model, ModelRequest
 from graphagent.errors import ModelError
 from graphagent.models.cassette import Call, Cassette, asked_of, key_of
-from graphagent.models.closing import closing
 
 Mode = Literal["record", "replay", "auto"]
 Match = Literal["content", "order"]
