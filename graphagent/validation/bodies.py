@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from graphagent.graph.signature import wants_context
+from graphagent.validation.inference.find import body_of
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _PLAIN = {
     "dict",
     "list",
@@ -56,11 +55,11 @@ def read_body(fn: Callable[..., Any] | None) -> Body:
     found = function_of(fn)
     if found is None or fn is None or not wants_context(fn):
         return NOTHING
-    tree = source_of(found)
-    if tree is None:
+    source = body_of(found.__code__)
+    if source is None:
         return Body(asks=(None,), acts_first=True) if _mentions(found.__code__, "interrupt") else NOTHING
-    context = _context(fn, tree)
-    return NOTHING if context is None else _read(tree, context)
+    context = _context(fn, source.arguments)
+    return NOTHING if context is None else _read(source.statements, context)
 
 
 def function_of(fn: Any) -> types.FunctionType | None:
@@ -73,27 +72,16 @@ def function_of(fn: Any) -> types.FunctionType | None:
     return fn if isinstance(fn, types.FunctionType) else None
 
 
-def source_of(fn: types.FunctionType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
-    """The definition of a function; None without source, or if several on its lines could be it."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(fn)))
-    except (OSError, TypeError, SyntaxError):
-        return None
-    found = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
-    named = [node for node in found if getattr(node, "name", "<lambda>") == fn.__name__]
-    return named[0] if len(named) == 1 or (named and fn.__name__ != "<lambda>") else None
-
-
-def _context(fn: Callable[..., Any], tree: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> str | None:
+def _context(fn: Callable[..., Any], arguments: ast.arguments) -> str | None:
     """The name of the second positional parameter, as the caller of `fn` sees them."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     seen = [p.name for p in inspect.signature(fn).parameters.values() if p.kind in kinds]
-    own = {argument.arg for argument in (*tree.args.posonlyargs, *tree.args.args)}
+    own = {argument.arg for argument in (*arguments.posonlyargs, *arguments.args)}
     return seen[1] if seen[1] in own else None
 
 
-def _read(tree: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, context: str) -> Body:
-    inside = ast.Module(list(tree.body) if isinstance(tree.body, list) else [ast.Expr(tree.body)], [])
+def _read(statements: list[ast.stmt], context: str) -> Body:
+    inside = ast.Module(statements, [])
     asks: list[str | None] = []
     steps: list[str | None] = []
     keyed = acts = acts_first = False

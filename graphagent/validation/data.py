@@ -12,7 +12,7 @@ from functools import cached_property
 from graphagent.errors import alternatives
 from graphagent.graph.names import END, START
 from graphagent.graph.reducers import append
-from graphagent.validation.access import Access, accesses, by_field
+from graphagent.validation.access import Access, by_field
 from graphagent.validation.data_rules import RULES
 from graphagent.validation.flow import Flow
 from graphagent.validation.lost import lost_writes, missing_outputs
@@ -30,7 +30,7 @@ class Data:
         self.subject = subject
         self.graph = subject.graph
         self.fields = subject.graph.schema.fields
-        self.access: dict[str, Access] = {access.node: access for access in accesses(subject.graph)}
+        self.access: dict[str, Access] = {access.node: access for access in subject.accesses}
         self.reached = [self.access[name] for name in self.graph.names if name in subject.reachable]
 
     @cached_property

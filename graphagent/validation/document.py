@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from graphagent.errors import UsageError
 from graphagent.graph.builder import StateGraph
@@ -250,7 +250,6 @@ def _flat(targets: Any) -> list[str]:
 
 def _declaring(labels: list[str]) -> Any:
     """A stand-in router whose return annotation declares these labels, so that those without a target are found."""
-    from typing import Literal
 
     def router(state: Any) -> Any:
         """A stand-in that is never called."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from graphagent.graph.marking import Marking
-from graphagent.validation.access import accesses
 from graphagent.validation.explore import Goal, explore
 from graphagent.validation.report import Diagnostic
 from graphagent.validation.subject import Subject
@@ -16,7 +15,7 @@ def early_answers(subject: Subject) -> Iterator[Diagnostic]:
     outputs = frozenset(subject.graph.definition.outputs or ())
     if not outputs:
         return
-    for index, access in enumerate(accesses(subject.graph)):
+    for index, access in enumerate(subject.accesses):
         written = outputs & access.writes.fields
         if not written:
             continue

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from graphagent.errors import alternatives
 from graphagent.graph.definition import Place
+from graphagent.graph.draw import lines
 from graphagent.graph.names import END
 from graphagent.graph.signature import wants_context
 from graphagent.validation.compat_rules import RULES
@@ -41,8 +42,6 @@ def twin(old: Version, new: Version, name: str) -> str | None:
 
 def _ways(version: Version, name: str, others: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Neighbours of a node; what is new or gone itself is left out."""
-    from graphagent.graph.draw import lines
-
     drawn = list(lines(version.graph))
     before = {line.source for line in drawn if line.target == name}
     after = {line.target for line in drawn if line.source == name}

@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from graphagent.graph.names import END
-from graphagent.validation.bodies import FUNCTIONS, function_of, source_of
+from graphagent.validation.bodies import function_of
+from graphagent.validation.inference.find import Function, body_of
 
 _NEVER_RETURN = {"assert_never", "exit", "quit", "_exit", "abort"}
 
@@ -31,14 +32,12 @@ def may_stay(fn: Callable[..., Any] | None) -> bool:
 
 def _may_return(fn: Callable[..., Any] | None, wanted: Callable[[ast.expr], bool]) -> bool:
     found = function_of(fn)
-    tree = None if found is None else source_of(found)
-    if tree is None:
+    body = None if found is None else body_of(found.__code__)
+    if body is None:
         return False
-    if isinstance(tree, ast.Lambda):
-        return _some(tree.body, wanted)
-    returned = [node.value for node in _returns(tree.body)]
+    returned = [node.value for node in _returns(body.statements)]
     return any(value is None or _some(value, wanted) for value in returned) or (
-        bool(returned) and not _leaves(tree.body)
+        bool(returned) and not _leaves(body.statements)
     )
 
 
@@ -47,7 +46,7 @@ def _returns(body: Iterable[ast.AST]) -> Iterator[ast.Return]:
     for node in body:
         if isinstance(node, ast.Return):
             yield node
-        elif not isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        elif not isinstance(node, Function | ast.ClassDef):
             yield from _returns(ast.iter_child_nodes(node))
 
 
@@ -117,12 +116,13 @@ class Gotos(NamedTuple):
 def gotos(fn: Callable[..., Any] | None) -> Gotos:
     """What a node function jumps to, as far as its source says so: `Command(goto=...)` takes one id, or several."""
     found = function_of(fn)
-    tree = None if found is None else source_of(found)
-    if tree is None:
+    body = None if found is None else body_of(found.__code__)
+    if body is None:
         return Gotos()
     sets: dict[tuple[str, ...], None] = {}
     unclear = False
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _called(node) == "Command"]
+    inside = ast.Module(body.statements, [])
+    calls = [node for node in ast.walk(inside) if isinstance(node, ast.Call) and _called(node) == "Command"]
     for call in calls:
         for value in _goto(call):
             named = _named(value)

@@ -10,6 +10,7 @@ from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.definition import Place
 from graphagent.graph.draw import Line, lines
 from graphagent.graph.names import END, START
+from graphagent.validation.access import Access, accesses
 from graphagent.validation.explore import Exploration, explore, explore_supersteps
 from graphagent.validation.facts import Bounds, Facts
 from graphagent.validation.outcomes import Choices, choices
@@ -72,6 +73,11 @@ class Subject:
             if len(component) > 1 or self.digraph.has_edge(one, one):
                 found.update(dict.fromkeys(component, number))
         return found
+
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        """What every node reads and writes, in order of declaration."""
+        return accesses(self.graph)
 
     @cached_property
     def choices(self) -> Choices:

@@ -18,6 +18,7 @@ from typing import Any
 
 from graphagent.graph.jumps import jump_kinds, visible_jumps
 from graphagent.graph.names import END
+from graphagent.validation.bodies import function_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def returns_command(runnable: Any) -> bool:
 
 
 def _leads(fn: Callable[..., Any], nodes: Collection[str]) -> Leads:
-    function = _function(fn)
+    function = function_of(fn)
     if function is None:
         return Leads()
     kinds = jump_kinds(function)
@@ -87,18 +88,9 @@ def _leads(fn: Callable[..., Any], nodes: Collection[str]) -> Leads:
     return Leads(tuple(named), sends, several, bool(kinds), known, _sets(tree))
 
 
-def _function(fn: Any) -> types.FunctionType | None:
-    while isinstance(fn, partial):
-        fn = fn.func
-    if not inspect.isroutine(fn) and not isinstance(fn, type) and callable(fn):
-        fn = fn.__call__
-    fn = inspect.unwrap(getattr(fn, "__func__", fn))
-    return fn if isinstance(fn, types.FunctionType) else None
-
-
 def _return_type(fn: Any) -> Any:
     try:
-        return typing.get_type_hints(_function(fn)).get("return")
+        return typing.get_type_hints(function_of(fn)).get("return")
     except Exception:  # annotations may name what isn't imported
         return None
 
