@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from runner.cli.options import Common, Stored
+from runner.cli.options import CheckEngine, Common, Stored
 
 LOCK = "graphs.lock.json"
 
@@ -25,14 +25,6 @@ class Where(StrEnum):
 
     all = "all"
     interrupts = "interrupts"
-
-
-class Semantics(StrEnum):
-    """How the old graph is run."""
-
-    superstep = "superstep"
-    eager = "eager"
-    both = "both"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +65,7 @@ class CompatOptions(Stored):
         str | None, Option("--checkpoint", "-c", metavar="FILE", help="JSON of where one run stands.")
     ] = None
     at: Annotated[Where, Option("--at", help="Every place, or those where a run can wait for an answer.")] = Where.all
-    engine: Annotated[Semantics, Option("--engine", help="How the old graph is run.")] = Semantics.both
+    engine: Annotated[CheckEngine, Option("--engine", help="How the old graph is run.")] = CheckEngine.both
     format: Annotated[ChangeFormat, Option("--format", "-f", help="How it is shown.")] = ChangeFormat.text
 
     def __post_init__(self) -> None:

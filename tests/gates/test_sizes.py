@@ -46,8 +46,17 @@ def test_init_holds_no_code(path):
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         documented = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         named = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
-        lazy = path.parent.name == "runner" and isinstance(node, ast.If | ast.FunctionDef | ast.Assign)
+        lazy = path.parent.name == "runner" and _finds_names_when_asked(node)
         assert documented or named or lazy or isinstance(node, ast.Import | ast.ImportFrom), ast.dump(node)[:80]
+
+
+def _finds_names_when_asked(node):
+    """The parts of a lazy `__init__`: the places of names, the imports that type checkers read, `__getattr__`."""
+    if isinstance(node, ast.If):
+        return getattr(node.test, "id", "") == "TYPE_CHECKING" and all(isinstance(n, ast.ImportFrom) for n in node.body)
+    if isinstance(node, ast.Assign):
+        return getattr(node.targets[0], "id", "") == "_PLACES" and isinstance(node.value, ast.Dict)
+    return isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
 
 
 @pytest.mark.parametrize("package", ["graph", "validation"])
