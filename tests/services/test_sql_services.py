@@ -250,5 +250,6 @@ async def test_c154_sessions_that_come_and_go_leave_nothing_behind(tmp_path: Pat
     tasks, threads = len(asyncio.all_tasks()), threading.active_count()
     after = await blocks_after(60)
     assert after - warm < 300, f"{(after - warm) / 60} blocks a life"
-    assert (len(asyncio.all_tasks()), threading.active_count()) == (tasks, threads)
+    assert len(asyncio.all_tasks()) == tasks
+    assert threading.active_count() <= threads  # idle threads of earlier tests may have ended meanwhile
     assert kept._sessions == {}
