@@ -5,20 +5,15 @@ From a shell: `python -m runner.sql.migrate URL [--dry-run]`.
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 
 from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, NullPool, create_engine, event, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Connection
 
-from graphagent.checkpoint.sql.urls import redacted, sqlite_path
-from graphagent.errors import GraphAgentError, ServiceError
+from graphagent.checkpoint.sql.upgrade import config_of, titles, upgrading, version_of
+from graphagent.errors import GraphAgentError
 from runner.sql import schema
-from runner.sql.schema import ADVISORY_LOCK, VERSION_TABLE, ServiceMigration
+from runner.sql.schema import ServiceMigration
 
 
 def migrate(url: str, *, dry_run: bool = False) -> ServiceMigration:
@@ -28,52 +23,19 @@ def migrate(url: str, *, dry_run: bool = False) -> ServiceMigration:
     same and rolls back; meanwhile other writers wait. A database without service tables is left alone. Raises
     ServiceSchemaError for tables of a newer release, ServiceError for what the database refuses.
     """
-    engine = _engine(url)
-    try:
-        with engine.connect() as connection, connection.begin() as transaction:
-            if engine.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": ADVISORY_LOCK})
-            report = _migrate(connection, url, dry_run)
-            if dry_run:
-                transaction.rollback()
-            return report
-    except SQLAlchemyError as error:
-        cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-        raise ServiceError(
-            f"the service tables in '{redacted(url)}' could not be migrated: {cause}; nothing was changed, mend that "
-            f"and run it again"
-        ) from error
+    with upgrading(schema.TABLES, url, dry_run=dry_run) as connection:
+        return _migrate(connection, url, dry_run)
 
 
 def _migrate(connection: Connection, url: str, dry_run: bool) -> ServiceMigration:
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    revision = context.get_current_revision()
-    if revision is None:
-        return ServiceMigration(None, schema.VERSION)
-    if not schema.is_older(int(revision), url, migrate=True):
-        return ServiceMigration(int(revision), schema.VERSION)
-    config = Config()
-    config.set_main_option("script_location", str(schema.MIGRATIONS).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    found = ScriptDirectory.from_config(config).iterate_revisions("head", revision)
-    steps = tuple(f"{step.revision} {(step.doc or '').rstrip('.')}" for step in found)[::-1]
+    tables = schema.TABLES
+    current = version_of(tables, connection)
+    if current is None or not tables.is_older(current, url, migrate=True):
+        return ServiceMigration(current, tables.version)
+    config = config_of(tables, connection)
+    steps = titles(current, config)
     command.upgrade(config, "head")
-    return ServiceMigration(int(revision), schema.VERSION, steps, not dry_run)
-
-
-def _engine(url: str) -> Engine:
-    path = sqlite_path(url)
-    if path is None:
-        return create_engine(f"postgresql+psycopg://{url.partition('://')[2]}", poolclass=NullPool)
-    engine = create_engine(
-        "sqlite://", creator=lambda: sqlite3.connect(path, timeout=60, isolation_level=None), poolclass=NullPool
-    )
-
-    @event.listens_for(engine, "begin")
-    def _(connection: Connection) -> None:  # the driver's own transactions would not hold schema changes
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-    return engine
+    return ServiceMigration(current, tables.version, steps, not dry_run)
 
 
 def main(words: list[str]) -> int:

@@ -15,9 +15,11 @@ from graphagent.checkpoint.sql.operations import Operation
 from graphagent.checkpoint.sql.pool import Connection, Pool
 from graphagent.checkpoint.sql.postgres import transact
 from graphagent.checkpoint.sql.urls import redacted
+from graphagent.checkpoint.sql.versions import prepare_postgres
 from graphagent.errors import CheckpointError, ServiceError, UsageError
+from runner.sql import schema
 from runner.sql.database import DatabaseOptions, Rows
-from runner.sql.schema import ServiceMigration, prepare_postgres, run_migration
+from runner.sql.schema import ServiceMigration, run_migration
 
 T = TypeVar("T")
 _AGAIN = ("08", "40001", "40P01", "57P")  # connection lost, serialization, deadlock, server going down or coming up
@@ -52,7 +54,7 @@ class PostgresDatabase:
                 await self._pool.clear()
 
     async def _prepare(self, connection: Connection) -> bool:
-        return await prepare_postgres(connection, self._url, migrate=self._options.auto_migrate)
+        return await prepare_postgres(schema.TABLES, connection, self._url, migrate=self._options.auto_migrate)
 
     async def run(self, sql: str, parameters: Sequence[Any]) -> Rows:
         """One statement, one round trip. Raises ServiceError."""

@@ -12,9 +12,11 @@ import anyio.to_thread
 
 from graphagent.checkpoint.sql.operations import Operation
 from graphagent.checkpoint.sql.sqlite import PAGE_SIZE, transact, use_wal
+from graphagent.checkpoint.sql.versions import prepare_sqlite
 from graphagent.errors import ServiceError
+from runner.sql import schema
 from runner.sql.database import DatabaseOptions, Rows
-from runner.sql.schema import ServiceMigration, prepare_sqlite, run_migration
+from runner.sql.schema import ServiceMigration, run_migration
 
 T = TypeVar("T")
 
@@ -60,7 +62,7 @@ class SqliteDatabase:
                 use_wal(connection, options.busy_timeout)
             connection.execute("PRAGMA synchronous = NORMAL")
             url = f"sqlite:///{self.path}"
-            if prepare_sqlite(connection, url, migrate=options.auto_migrate):
+            if prepare_sqlite(schema.TABLES, connection, url, migrate=options.auto_migrate):
                 run_migration(url, dry_run=False)
         except BaseException:
             connection.close()

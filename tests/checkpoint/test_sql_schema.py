@@ -14,7 +14,7 @@ from sql_help import environment, write
 
 from graphagent.checkpoint.sql import schema
 from graphagent.checkpoint.sql.render import DIALECTS, creation_sql
-from graphagent.checkpoint.sql.schema import SchemaVersionError, creation
+from graphagent.checkpoint.sql.schema import TABLES, SchemaVersionError
 from graphagent.checkpoint.sql.tables import METADATA
 from graphagent.checkpoint.sql_store import SqlCheckpoints
 from graphagent.errors import CheckpointError
@@ -46,7 +46,7 @@ def test_creation_files_say_what_the_tables_say(name: str) -> None:
     """A fresh database is made from a file that must be written anew when `tables.py` changes."""
     made = (schema.MIGRATIONS / f"create.{name}.sql").read_text()
     assert made == creation_sql(DIALECTS[name]), "run python -m graphagent.checkpoint.sql.render"
-    assert len(creation(name)) == len(METADATA.tables) + 3
+    assert len(TABLES.creation(name)) == len(METADATA.tables) + 3
 
 
 def test_opening_needs_no_sqlalchemy(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,7 @@ def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("env.py", "versions/0001_first_tables.py", "create.sqlite.sql", "create.postgresql.sql"):
         (folder / name).write_text((MIGRATIONS / name).read_text())
     (folder / "versions" / "0002_label.py").write_text(STEP)
-    monkeypatch.setattr(schema, "MIGRATIONS", folder)
+    monkeypatch.setattr(schema, "TABLES", replace(schema.TABLES, migrations=folder))
     return folder
 
 
@@ -107,7 +108,7 @@ async def test_c113_c114_older_tables_are_migrated_in_place(
         await sessions.create(*key)
         await sessions.append(key, asks("hello", state_delta={"a": 1}))
         before = await sessions.get(key)
-    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(schema, "TABLES", replace(schema.TABLES, version=2))
     service = SqlSessions(empty)
     report = await service.migrate(dry_run=True)
     await service.aclose()

@@ -28,7 +28,7 @@ from support.databases import postgres_schema
 from support.golden import EXPECTATIONS, POSTGRES, SQLITE, go_on, load_dump, load_module, stored
 
 from graphagent import Executor, SqlCheckpoints
-from graphagent.checkpoint.sql.schema import VERSION_TABLE, creation
+from graphagent.checkpoint.sql.schema import TABLES, VERSION_TABLE
 
 DIED = 9
 NOBODY = '["a machine that is gone", "", "", 1, ""]'
@@ -85,7 +85,7 @@ def _close(path: Path) -> None:
 
 def _dump(url: str) -> str:
     """All tables as SQL that psql and psycopg load into any schema."""
-    lines = [f"{statement};" for statement in creation("postgresql")]
+    lines = [f"{statement};" for statement in TABLES.creation("postgresql")]
     with psycopg.connect(url) as server:
         server.execute("UPDATE ga_lineages SET owner = %s, expires = since WHERE owner IS NOT NULL", (NOBODY,))
         tables = server.execute("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1")

@@ -16,8 +16,9 @@ from graphagent.checkpoint.sql.operations import HELD, Batch, Dialect, Grip, Ope
 from graphagent.checkpoint.sql.options import PoolOptions
 from graphagent.checkpoint.sql.pool import Connection, Pool
 from graphagent.checkpoint.sql.rows import COLUMNS, SOURCES, row_id
-from graphagent.checkpoint.sql.schema import MigrationReport, prepare_postgres, run_migration
+from graphagent.checkpoint.sql.schema import TABLES, MigrationReport, run_migration
 from graphagent.checkpoint.sql.urls import redacted
+from graphagent.checkpoint.sql.versions import prepare_postgres
 from graphagent.errors import CheckpointError, GraphAgentError, LoadError, SaveError, UsageError
 
 T = TypeVar("T")
@@ -67,7 +68,7 @@ class PostgresDriver:
                 await self._pool.clear()
 
     async def _prepare(self, connection: Connection) -> bool:
-        return await prepare_postgres(connection, self._url, migrate=self._migrate)
+        return await prepare_postgres(TABLES, connection, self._url, migrate=self._migrate)
 
     async def migrate(self, dry_run: bool) -> MigrationReport:
         """Bring the tables up to date, or see what that would do. Raises SchemaVersionError."""

@@ -16,7 +16,8 @@ from graphagent.checkpoint.sql import operations
 from graphagent.checkpoint.sql.operations import INSERT_ROW, Batch, Dialect, Grip, Operation
 from graphagent.checkpoint.sql.options import Sync
 from graphagent.checkpoint.sql.rows import row_id
-from graphagent.checkpoint.sql.schema import MigrationReport, prepare_sqlite, run_migration
+from graphagent.checkpoint.sql.schema import TABLES, MigrationReport, run_migration
+from graphagent.checkpoint.sql.versions import prepare_sqlite
 from graphagent.checkpoint.sql.writer import Reply, WriterThread
 from graphagent.errors import CheckpointError, LoadError, SaveError
 
@@ -76,7 +77,9 @@ class SqliteDriver:
             if self.path:
                 use_wal(connection, self._busy_timeout)
             connection.execute(f"PRAGMA synchronous = {'NORMAL' if self._sync == 'normal' else 'FULL'}")
-            prepare_sqlite(connection, self.path, migrate=self._migrate)
+            url = f"sqlite:///{self.path}"
+            if prepare_sqlite(TABLES, connection, url, migrate=self._migrate):
+                run_migration(url, dry_run=False)
         except BaseException:
             connection.close()
             raise
