@@ -9,7 +9,7 @@ from graphagent.ledger import SessionKey
 from graphagent.services import Artifact
 from runner.artifacts.names import DEFAULT_MIME_TYPE, Owner, no_such_version, owners, place, shown
 from runner.names import check_name
-from runner.sql.database import DatabaseOptions, database_for
+from runner.sql.database import DatabaseOptions, OnDatabase, database_for
 
 _FILE = "app = ? AND user_id = ? AND session = ? AND name = ?"
 _SAVE = (
@@ -28,7 +28,7 @@ _DELETE = f"DELETE FROM ga_artifacts WHERE {_FILE} RETURNING 1"
 _ATTEMPTS = 100
 
 
-class SqlArtifacts:
+class SqlArtifacts(OnDatabase):
     """Files that outlive the process. `url`: as for `SqlSessions`. The service opens itself on first use.
 
     A file and version is unique: of two writers at the same moment each gets a number of its own.
@@ -36,7 +36,7 @@ class SqlArtifacts:
 
     def __init__(self, url: str, *, options: DatabaseOptions | None = None) -> None:
         self.url = url
-        self._database = database_for(url, replace(options or DatabaseOptions(), in_thread=True))
+        super().__init__(database_for(url, replace(options or DatabaseOptions(), in_thread=True)))
 
     async def save(self, key: SessionKey, name: str, data: bytes, *, mime_type: str = DEFAULT_MIME_TYPE) -> int:
         """Store a new version; returns its number, counted from 0. Raises ServiceError for a name that isn't one."""
@@ -79,14 +79,3 @@ class SqlArtifacts:
         """Remove all versions of a file; False if there was none."""
         owner, bare = place(key, name)
         return bool(await self._database.run(_DELETE, (*owner, bare)))
-
-    async def aclose(self) -> None:
-        """Close the connections; harmless twice."""
-        await self._database.aclose()
-
-    async def __aenter__(self) -> SqlArtifacts:
-        await self._database.open()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.aclose()

@@ -20,7 +20,7 @@ from runner.memory.entries import (
 from runner.memory.ranking import rank
 from runner.names import check_user
 from runner.plain import dumps
-from runner.sql.database import DatabaseOptions, database_for
+from runner.sql.database import DatabaseOptions, OnDatabase, database_for
 
 _COLUMNS = "id, body, created_at, updated_at"
 _OF_USER = "FROM ga_memories WHERE app = ? AND user_id = ?"
@@ -35,7 +35,7 @@ _PUT = f"{_INSERT}DO UPDATE SET body = excluded.body, updated_at = excluded.upda
 _PUT_NEW = f"{_INSERT}DO NOTHING RETURNING id"
 
 
-class SqlMemory:
+class SqlMemory(OnDatabase):
     """Memories that outlive the process. `url`: as for `SqlSessions`; `limit`: how many a user may have.
 
     A search ranks all memories of the user, hence the limit. The service opens itself on first use.
@@ -45,7 +45,7 @@ class SqlMemory:
         self, url: str, *, limit: int = LIMIT, clock: Clock | None = None, options: DatabaseOptions | None = None
     ) -> None:
         self.url = url
-        self._database = database_for(url, options or DatabaseOptions())
+        super().__init__(database_for(url, options or DatabaseOptions()))
         self._limit = limit
         self._clock = clock or SystemClock()
 
@@ -89,17 +89,6 @@ class SqlMemory:
         """What fits a query best, best first (see `runner.memory.ranking`)."""
         check_limit(limit)
         return rank(await self.load(app, user), query, limit)
-
-    async def aclose(self) -> None:
-        """Close the connections; harmless twice."""
-        await self._database.aclose()
-
-    async def __aenter__(self) -> SqlMemory:
-        await self._database.open()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.aclose()
 
 
 def _add(app: str, user: str, made: Memory, limit: int) -> Operation[Memory]:

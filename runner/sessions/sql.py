@@ -17,7 +17,7 @@ from runner.sessions.operations import EventRow, Times
 from runner.sessions.reading import listed, read
 from runner.sessions.scopes import Slot, shared_slots, slots
 from runner.sessions.window import check_last, check_page
-from runner.sql.database import DatabaseOptions, database_for
+from runner.sql.database import DatabaseOptions, OnDatabase, database_for
 from runner.sql.schema import ServiceMigration
 
 _NO_LIMIT = 1 << 62
@@ -27,7 +27,7 @@ def _asked(event: Event) -> int:
     return int(event.is_user and event.has_content)
 
 
-class SqlSessions:
+class SqlSessions(OnDatabase):
     """Sessions that outlive the process, and that several processes may write.
 
     `url`: as for `SqlCheckpoints`; both may share a database. `ttl`: how long sessions live after the last change.
@@ -39,7 +39,7 @@ class SqlSessions:
         self, url: str, *, ttl: Ttl | None = None, clock: Clock | None = None, options: DatabaseOptions | None = None
     ) -> None:
         self.url = url
-        self._database = database_for(url, options or DatabaseOptions())
+        super().__init__(database_for(url, options or DatabaseOptions()))
         self._ttl = ttl or Ttl()
         self._clock = clock or SystemClock()
         self._swept = 0.0
@@ -167,14 +167,3 @@ class SqlSessions:
         """Bring the tables of an older release up to date, in place; opening does so by itself unless `auto_migrate`
         is off. A dry run does the same and rolls back. Raises ServiceSchemaError for tables of a newer release."""
         return await self._database.migrate(dry_run)
-
-    async def aclose(self) -> None:
-        """Close the connections; harmless twice."""
-        await self._database.aclose()
-
-    async def __aenter__(self) -> SqlSessions:
-        await self._database.open()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self.aclose()

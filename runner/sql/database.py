@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from graphagent.checkpoint.sql.operations import Operation
 from graphagent.checkpoint.sql.options import PoolOptions
@@ -56,6 +56,24 @@ class Database(Protocol):
     async def aclose(self) -> None:
         """Close the connections; harmless twice."""
         ...
+
+
+class OnDatabase:
+    """A service that keeps what it has in a database, and is opened and closed with it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def aclose(self) -> None:
+        """Close the connections; harmless twice."""
+        await self._database.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._database.open()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.aclose()
 
 
 def database_for(url: str, options: DatabaseOptions) -> Database:

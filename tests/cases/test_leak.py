@@ -77,7 +77,8 @@ async def test_c154_memory_is_flat(tmp_path: Path, engine: Any, kind: str) -> No
     tasks, threads = len(asyncio.all_tasks()), threading.active_count()
     after = await blocks_after(40, 100)
     assert after - warm < 300, f"{(after - warm) / 60} blocks a run"
-    assert (len(asyncio.all_tasks()), threading.active_count()) == (tasks, threads)
+    assert len(asyncio.all_tasks()) == tasks
+    assert threading.active_count() <= threads  # idle threads of earlier tests may have ended meanwhile
     assert (executor._running, unsaved._running) == ({}, {})
     if store is not None:
         await executor.store.aclose()

@@ -49,5 +49,6 @@ async def test_c154_memory_is_flat() -> None:
         tasks, threads = len(asyncio.all_tasks()), threading.active_count()
         after = await blocks_after(40, 100)
         assert after - warm < 300, f"{(after - warm) / 60} blocks a run"
-        assert (len(asyncio.all_tasks()), threading.active_count()) == (tasks, threads)
+        assert len(asyncio.all_tasks()) == tasks
+        assert threading.active_count() <= threads  # idle threads of earlier tests may have ended meanwhile
         assert await checkpoints.lineages() == []
