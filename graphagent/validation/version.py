@@ -168,11 +168,6 @@ class Version:
                 found[node.id] = Version.read(inside)
         return found
 
-    def child_print(self, name: str) -> str:
-        """The fingerprint of a node's child graph; empty if it isn't known."""
-        child = self.child(name)
-        return child.fingerprint if child is not None else str(self.node(name).get("graph") or "")
-
 
 def _field(name: str, spec: Mapping[str, Any], given: bool) -> FieldShape:
     reducer = str(spec.get("reducer", "last"))

@@ -42,11 +42,6 @@ def text_report(outcome: Outcome, paint: Paint = unpainted) -> str:
     return "\n\n".join([*parts, "\n".join([*lines, _last_line(outcome, paint)])])
 
 
-def graph_text(one: Checked, outcome: Outcome) -> str:
-    """The findings of one graph without colours."""
-    return "\n\n".join("\n".join(_paragraph(finding, one, outcome, unpainted)) for finding in one.report.findings)
-
-
 def finding_text(finding: Diagnostic, one: Checked, outcome: Outcome) -> str:
     """One finding without colours."""
     return "\n".join(_paragraph(finding, one, outcome, unpainted))
