@@ -24,6 +24,7 @@ from graphagent.graph.jumps import jump_kinds, visible_jumps
 from graphagent.graph.names import END
 from graphagent.graph.reducers import BUILTIN, add, last, same
 from graphagent.graph.schema import StateSchema
+from graphagent.graph.syntax import expression
 from graphagent.messages import Message
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def _default(declared: Any, plain: Any) -> Any:
 
 def _type(text: str) -> Any:
     try:
-        return _built(ast.parse(text, mode="eval").body)
+        return _built(expression(text))
     except (SyntaxError, TypeError):
         return Any
 

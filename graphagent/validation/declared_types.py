@@ -12,6 +12,8 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from graphagent.graph.syntax import expression
+
 _ALIASES = {
     "object": "Any",
     "NoneType": "None",
@@ -49,7 +51,7 @@ class Shape(NamedTuple):
 def read_type(text: str) -> Shape:
     """The shape of a type; a text that is no type is a name of its own."""
     try:
-        return _read(ast.parse(text.strip(), mode="eval").body)
+        return _read(expression(text.strip()))
     except (SyntaxError, ValueError):
         return Shape(text.strip())
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from graphagent.graph.jumps import jump_kinds, visible_jumps
 from graphagent.graph.names import END
+from graphagent.graph.syntax import parsed
 from graphagent.validation.bodies import function_of
 
 
@@ -109,7 +110,7 @@ def _listed(fn: Any) -> bool:
 
 def _tree(fn: types.FunctionType) -> ast.AST | None:
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(fn)))
+        tree = parsed(textwrap.dedent(inspect.getsource(fn)))
     except (OSError, TypeError, SyntaxError):
         return None
     kinds = ast.Lambda if fn.__name__ == "<lambda>" else ast.FunctionDef | ast.AsyncFunctionDef

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from graphagent.graph.syntax import parsed
+
 ROOT = Path(__file__).parents[2]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 CODE = sorted(path for package in ("graphagent", "processors", "runner") for path in (ROOT / package).rglob("*.py"))
@@ -13,7 +15,7 @@ CODE = sorted(path for package in ("graphagent", "processors", "runner") for pat
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_test_states_its_guarantee(path):
     """Every test function has a docstring of one line or more."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path.read_text(encoding="utf-8"))
     tests = [
         node
         for node in ast.walk(tree)
@@ -37,7 +39,7 @@ def public(tree):
 @pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_public_names_are_documented(path):
     """Every module, public class, function and method has a docstring."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path.read_text(encoding="utf-8"))
     assert ast.get_docstring(tree) or not tree.body
     assert [node.name for node in public(tree) if not ast.get_docstring(node)] == []
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from graphagent.graph.syntax import parsed
+
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("graphagent", "processors", "runner")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -15,7 +17,7 @@ MANY_OPTIONS = {"add_node", "add_interrupt_node", "__init__", "run", "resume", "
 
 def functions(path):
     """Every function of a file."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path.read_text(encoding="utf-8"))
     return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
@@ -43,7 +45,7 @@ def test_size(path):
 def test_init_holds_no_code(path):
     """An `__init__.py` holds a docstring, imports and `__all__`, nothing else; `runner` finds its names when asked,
     since the command line is in it and must start quickly."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in parsed(path.read_text(encoding="utf-8")).body:
         documented = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         named = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
         lazy = path.parent.name == "runner" and _finds_names_when_asked(node)
@@ -63,7 +65,7 @@ def _finds_names_when_asked(node):
 def test_pure_packages_await_nothing(package):
     """`graph/` and `validation/` define no coroutine and import neither asyncio nor anyio."""
     for path in (ROOT / "graphagent" / package).rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             assert not isinstance(node, ast.AsyncFunctionDef | ast.Await), f"{path.name}:{node.lineno}"
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -74,7 +76,7 @@ def test_pure_packages_await_nothing(package):
 @pytest.mark.parametrize("name", ["plan.py", "merge.py", "questions.py", "outcome.py"])
 def test_decisions_are_plain_functions(name):
     """What decides is pure: no coroutine, no clock, no event loop in plan, merge, questions and outcome."""
-    tree = ast.parse((ROOT / "graphagent" / "engine" / name).read_text(encoding="utf-8"))
+    tree = parsed((ROOT / "graphagent" / "engine" / name).read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         assert not isinstance(node, ast.AsyncFunctionDef | ast.Await)
         if isinstance(node, ast.ImportFrom):

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from graphagent.graph.syntax import parsed
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -50,7 +52,7 @@ def _functions(filename: str, lines: list[str]) -> dict[tuple[int, str], list[Fu
     known = _files.get(filename)
     if known is None or known[0] is not lines:
         found: dict[tuple[int, str], list[Function]] = {}
-        for node in ast.walk(ast.parse("".join(lines))):
+        for node in ast.walk(parsed("".join(lines))):
             if isinstance(node, Function):
                 name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
                 first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
