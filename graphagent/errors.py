@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 def alternatives(name: str, known: Iterable[str]) -> str:
@@ -203,6 +204,10 @@ class DecodeError(LoadError):
         self.path = path
 
 
+class StoreBusy(CheckpointError):
+    """All connections to the database were in use for as long as a caller stands in line; nothing was done."""
+
+
 class LineageBusy(CheckpointError):
     """Another run holds the lineage."""
 
@@ -237,8 +242,24 @@ class ServiceError(GraphAgentError):
     """A session, memory or artifact service could not do what it was asked."""
 
 
+class ServiceBusy(ServiceError):
+    """All connections to the database were in use for as long as a caller stands in line; nothing was done."""
+
+
 class NotFound(ServiceError):
     """What a service was asked for isn't there."""
+
+
+class SummaryError(GraphAgentError):
+    """A summary could not be made; nothing was stored. `spent`: tokens of the calls that were made for it."""
+
+    def __init__(self, message: str, *, spent: Any = None) -> None:
+        super().__init__(message)
+        self.spent = spent
+
+
+class AnchorNotFound(NotFound):
+    """A session has no event with the id around which it was to be read."""
 
 
 class SessionNotFound(NotFound):

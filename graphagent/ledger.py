@@ -42,12 +42,14 @@ class Event(BaseModel):
     text that is still coming (`delta`); never stored. `author`: `user`, or an agent's name. `request_id`: one per
     turn (a call of the Runner, and those that go on with it); `invocation_id`: one per agent run. `branch`: path of
     agents and graph branches; `filter_key`: path that decides who sees it. `state_delta`: merged into the session's
-    state. `extensions`: free plain data.
+    state. `extensions`: free plain data. `seq`: its number in its session, which grows with every append (0: no session
+    gave it one). Two events are equal if they say the same, whatever their numbers.
     """
 
     model_config = ConfigDict(frozen=True)
 
     id: str = Field(default_factory=fresh_id)
+    seq: int = 0
     kind: EventKind = "message"
     author: str = ""
     messages: tuple[Message, ...] = ()
@@ -121,6 +123,18 @@ class Event(BaseModel):
     def _in_order(self, ids: frozenset[str]) -> list[str]:  # a set shows itself differently in each process
         return sorted(ids)
 
+    def numbered(self, seq: int) -> Event:
+        """The same event with its number in the session."""
+        return self if self.seq == seq else self.model_copy(update={"seq": seq})
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Event) and self.seq != other.seq:
+            other = other.numbered(self.seq)
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
     def matches(self, key: str) -> bool:
         """Whether a reader with this filter key sees it: the same key, an ancestor or a descendant; empty sees all."""
         return keys_match(self.filter_key, key)
@@ -132,6 +146,11 @@ def keys_match(one: str, other: str) -> bool:
     if not one or not other:
         return True
     return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
+def is_below(key: str, above: str) -> bool:
+    """True if a path is `above` or a descendant of it; everything is below the empty one."""
+    return not above or f"{key}/".startswith(f"{above}/")
 
 
 WHOLE = ""
@@ -147,14 +166,26 @@ class SessionKey(NamedTuple):
 
 
 class Boundary(BaseModel):
-    """Up to where a summary covers: events up to `last_event_id` (where it is found), else those before `cutoff_at`
-    (seconds since the epoch; 0: nothing is covered)."""
+    """Up to where a summary covers: of the events whose filter key is `filter_key` or below (all, for the whole
+    session) those up to the number `seq`. Only of a boundary without a number, such as one from elsewhere, the others
+    count: up to `last_event_id` where it is found, else what is older than `cutoff_at` (seconds since the epoch; 0:
+    nothing is covered). `last_event_id` and `cutoff_at` are those of the last covered event."""
 
     model_config = ConfigDict(frozen=True)
 
     filter_key: str = WHOLE
+    seq: int = 0
     cutoff_at: float = 0.0
     last_event_id: str = ""
+
+    def covers(self, event: Event) -> bool:
+        """Whether the summary stands for this event of the session; without numbers by time, where one of the very
+        time is not covered."""
+        if not is_below(event.filter_key, self.filter_key):
+            return False
+        if self.seq and event.seq:
+            return event.seq <= self.seq
+        return event.timestamp < self.cutoff_at or event.id == self.last_event_id
 
 
 class Summary(BaseModel):

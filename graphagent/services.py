@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from graphagent.ledger import Event, Session, SessionKey, Summary
 
@@ -68,6 +68,78 @@ class SessionService(Protocol):
 
     async def aclose(self) -> None:
         """Close connections; harmless twice."""
+        ...
+
+
+SearchMode = Literal["words", "hybrid"]
+
+
+class SessionQuery(NamedTuple):
+    """What is looked for in the sessions of a user.
+
+    `session`: only in this one; `not_in`: not in this one. `filter_key`: only events that a reader with this key sees;
+    `until`: only events up to this number (None: all). `roles`: who said it. `limit`: how many hits at most; `mode`:
+    by words, or by words and meaning together where the service has a ranker for meaning. `min_score`: hits of a lower
+    score are left out.
+    """
+
+    text: str
+    session: str | None = None
+    not_in: str | None = None
+    filter_key: str = ""
+    until: int | None = None
+    roles: frozenset[str] = frozenset({"user", "assistant", "tool"})
+    limit: int = 5
+    mode: SearchMode = "hybrid"
+    min_score: float = 0.0
+
+
+class SessionHit(NamedTuple):
+    """An event that was found. `score`: from 0 to 1 within one search, higher is better."""
+
+    key: SessionKey
+    event: Event
+    score: float
+
+
+@runtime_checkable
+class SearchableSessions(Protocol):
+    """A session service that finds events by what was said. Reading only."""
+
+    async def search(self, app: str, user: str, query: SessionQuery) -> list[SessionHit]:
+        """Events of the user's sessions that fit, best first, equal ones newest first; none for a blank text. What was
+        appended is found at once. Raises ServiceError."""
+        ...
+
+
+@runtime_checkable
+class WindowedSessions(Protocol):
+    """A session service that reads around an event without reading the whole session."""
+
+    async def window(
+        self, key: SessionKey, event_id: str, *, before: int = 0, after: int = 0, roles: Collection[str] = ()
+    ) -> list[Event]:
+        """The event with so many before and after it, in order. Only those with visible text and without tool calls
+        count, of these roles (none: of all); the event itself is there in any case. Raises AnchorNotFound if the
+        session has no such event, UsageError for a negative number."""
+        ...
+
+    async def tool_result(self, key: SessionKey, tool_call_id: str) -> Event | None:
+        """The newest event of the session that holds a result of this call; None if there is none."""
+        ...
+
+
+@runtime_checkable
+class SummaryLeases(Protocol):
+    """A session service through which processes agree who makes a summary."""
+
+    async def lease_summary(self, key: SessionKey, filter_key: str, *, owner: str, seconds: float) -> bool:
+        """Take the right to make this summary, for so many seconds; again to keep it longer. False while another owner
+        has it. It is a saving, not a lock: what keeps a summary from being overwritten is `put_summary`."""
+        ...
+
+    async def release_summary(self, key: SessionKey, filter_key: str, *, owner: str) -> None:
+        """Give it back; harmless for who doesn't have it."""
         ...
 
 

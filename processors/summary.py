@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, get_args
 
-from graphagent.ledger import WHOLE, Boundary, Event, Summary
+from graphagent.ledger import WHOLE, Boundary, Event, Summary, is_below
 from processors.cutoff import keep_whole_turns
 from processors.projection import Block, Line, Mode, Note, Projection, one_of
-from processors.visibility import is_below
 
 STEP = "summary"
 

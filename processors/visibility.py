@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import get_args
 
-from graphagent.ledger import Event, keys_match
+from graphagent.ledger import Event, is_below, keys_match
 from graphagent.messages import Message
 from processors.projection import SEED_HISTORY, Branch, Contents, Line, Note, Projection, Reader, Timeline, one_of
 
@@ -89,11 +89,6 @@ def key_is_visible(key: str, reader: str, branch: Branch) -> bool:
     if branch == "subtree":
         return not key or is_below(key, reader)
     return branch == "all" or keys_match(key, reader)
-
-
-def is_below(key: str, above: str) -> bool:
-    """True if the key is `above` or a descendant of it; everything is below the empty key."""
-    return not above or f"{key}/".startswith(f"{above}/")
 
 
 def _is_seed(event: Event) -> bool:

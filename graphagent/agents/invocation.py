@@ -14,6 +14,7 @@ from graphagent.services import ArtifactService, MemoryService, SessionService
 
 if TYPE_CHECKING:
     from graphagent.agents.agent import Agent
+    from graphagent.agents.guard import ContextGuard
     from graphagent.agents.projector import Projector
     from graphagent.checkpoint.store import CheckpointStore
     from graphagent.engine.context import NodeContext
@@ -28,6 +29,7 @@ class Services:
     artifacts: ArtifactService | None = None
     checkpoints: CheckpointStore | None = None
     projector: Projector | None = None
+    guard: ContextGuard | None = None
 
 
 @dataclass(frozen=True, slots=True)

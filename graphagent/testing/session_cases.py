@@ -129,8 +129,26 @@ async def an_event_comes_back_equal(factory: Sessions) -> None:
             session = await service.get(key)
             assert session is not None
             assert session.events == [event]
-            assert session.events[0].model_dump_json() == event.model_dump_json()
+            assert session.events[0].numbered(0).model_dump_json() == event.model_dump_json()
             assert repr(session.state["own"]) == repr(NASTY)
+
+
+async def numbers_grow_with_appends(factory: Sessions) -> None:
+    """An appended event has its number in the session, the same for every reader; later ones have higher numbers,
+    whatever their time, and one that comes twice keeps its own."""
+    async with opened(factory) as sessions, opened(factory) as others:
+        key = await _made(sessions)
+        first = await sessions.append(key, asks("one", timestamp=9.0))
+        await others.append_track(key, "log", [1, 2])
+        await sessions.append(key, Event(state_delta={"k": 1}))
+        second = await others.append(key, says("two", timestamp=3.0))
+        again = await sessions.append(key, first.numbered(7))
+        assert 0 < first.seq < second.seq
+        assert again.seq == first.seq
+        for service in (sessions, others):
+            session = await service.get(key)
+            assert session is not None
+            assert [event.seq for event in session.events] == [first.seq, second.seq]
 
 
 async def data_that_would_change_is_refused(factory: Sessions) -> None:
@@ -290,6 +308,7 @@ CASES = (
     a_taken_id_is_refused,
     names_that_no_database_holds_are_refused,
     an_event_comes_back_equal,
+    numbers_grow_with_appends,
     data_that_would_change_is_refused,
     partial_events_are_refused,
     an_event_without_content_changes_the_state_only,

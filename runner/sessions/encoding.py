@@ -27,6 +27,7 @@ def as_stored(event: Event) -> Event:
         raise ServiceError(f"event '{event.id}' is partial: pieces of text go to listeners, a session keeps whole ones")
     if not math.isfinite(event.timestamp):
         raise ServiceError(f"event '{event.id}' has the time {event.timestamp!r}; use seconds since the epoch")
+    event = event.numbered(0)
     if is_flat(event):
         return event
     where = f"event '{event.id}': "
@@ -64,9 +65,9 @@ def encode(value: BaseModel, what: str) -> str:
         raise ServiceError(f"{what} can't be stored: {error}") from error
 
 
-def decode_event(body: str) -> Event:
-    """The event that was stored."""
-    return Event.model_validate_json(body)
+def decode_event(body: str, seq: int) -> Event:
+    """The event that was stored, with its number in the session."""
+    return Event.model_validate_json(body).numbered(seq)
 
 
 def plain_items(track: str, items: Iterable[Any]) -> list[Any]:

@@ -26,7 +26,7 @@ class _Kept(NamedTuple):
     asked: bool
 
     def handed_out(self) -> Event:
-        return self.event if self.body is None else decode_event(self.body)
+        return self.event if self.body is None else decode_event(self.body, self.event.seq)
 
 
 class _Value(NamedTuple):
@@ -191,6 +191,7 @@ class InMemorySessions:
         known = entry.ids.get(stored.id)
         if known is not None:
             return known.handed_out()
+        stored = stored.numbered(len(entry.ids) + 1)
         kept = _Kept(stored, None if is_flat(stored) else body, stored.is_user)
         entry.ids[stored.id] = kept
         if stored.has_content:

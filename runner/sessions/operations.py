@@ -47,15 +47,15 @@ def put_states(states: Iterable[Sequence[Any]]) -> Operation[None]:
         yield statements.PUT_STATE, state
 
 
-def append(key: SessionKey, times: Times, event: EventRow, states: Sequence[Sequence[Any]]) -> Operation[bool]:
-    """Add an event and its state; False if there is no such session, or the event is there already."""
+def append(key: SessionKey, times: Times, event: EventRow, states: Sequence[Sequence[Any]]) -> Operation[int]:
+    """Add an event and its state; its number, or 0 if there is no such session, or the event is there already."""
     found = yield statements.TOUCH_FOR_EVENT, (*times, *key, times.now, event.id)
     if not found:
-        return False
+        return 0
     session, seq = found[0]
     yield statements.INSERT_EVENT, (session * STRIDE + seq, session, *event)
     yield from put_states(states)
-    return True
+    return int(seq)
 
 
 def touch(key: SessionKey, times: Times, count: int) -> Operation[tuple[int, int]]:

@@ -9,7 +9,7 @@ from graphagent.ledger import Session, SessionKey, Summary
 from runner.plain import copied, loads
 from runner.sessions.encoding import decode_event
 from runner.sessions.scopes import APP, USER
-from runner.sessions.statements import ASKED, EVENT, SESSION, STATE, SUMMARY, TRACK
+from runner.sessions.statements import ASKED, EVENT, SESSION, STATE, STRIDE, SUMMARY, TRACK
 from runner.sessions.window import window
 from runner.sql.database import Rows
 
@@ -22,8 +22,8 @@ def read(key: SessionKey, rows: Rows, *, empty: bool) -> Session | None:
     if not parts[SESSION]:
         return None
     *_, created_at, updated_at = parts[SESSION][0]
-    asked = [decode_event(body) for _, _, _, body, *_ in parts[ASKED]]
-    events = [] if empty else [decode_event(body) for _, _, _, body, *_ in sorted(parts[EVENT])]
+    asked = [decode_event(body, place % STRIDE) for place, _, _, body, *_ in parts[ASKED]]
+    events = [] if empty else [decode_event(body, place % STRIDE) for place, _, _, body, *_ in sorted(parts[EVENT])]
     tracks: dict[str, list[Any]] = {}
     for _, _, track, body, *_ in sorted(parts[TRACK]):
         tracks.setdefault(track, []).append(loads(body))

@@ -104,20 +104,21 @@ class SqlSessions(OnDatabase):
         row = EventRow(stored.id, stored.timestamp, int(stored.has_content), _asked(stored), body)
         times = self._times()
         states = self._rows(slots(key, stored.state_delta), times.now)
-        if await self._append(key, times, row, states):
-            return stored
+        seq = await self._append(key, times, row, states)
+        if seq:
+            return stored.numbered(seq)
         found = await self._database.run(statements.KNOWN_EVENT, (row.id, *key, times.now))
         if not found:
             raise session_not_found(key)
-        return decode_event(found[0][0])
+        return decode_event(found[0][0], found[0][1] % statements.STRIDE)
 
-    async def _append(self, key: SessionKey, times: Times, row: EventRow, states: Sequence[tuple[Any, ...]]) -> bool:
+    async def _append(self, key: SessionKey, times: Times, row: EventRow, states: Sequence[tuple[Any, ...]]) -> int:
         if self._database.dialect == "sqlite":
             return await self._database.transact(lambda: operations.append(key, times, row, states))
         values = [value for state in states for value in state]
         sql = statements.append_at_once(len(states))
         found = await self._database.run(sql, (*times, *key, times.now, row.id, *row, *values))
-        return tuple(found[0]) == (1, 1)
+        return int(found[0][0])
 
     async def update_state(self, key: SessionKey, delta: Mapping[str, Any]) -> None:
         """Change state without an event; `temp:` keys are not stored. Raises SessionNotFound."""

@@ -83,7 +83,8 @@ TOUCH_FOR_EVENT = (
 )
 INSERT_EVENT = "INSERT INTO ga_events (place, session, id, at, shown, asked, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
 KNOWN_EVENT = (
-    f"SELECT body FROM ga_events WHERE id = ? AND session = (SELECT id FROM ga_sessions WHERE {_NAMED} AND {_ALIVE})"
+    "SELECT body, place FROM ga_events WHERE id = ? AND session = "
+    f"(SELECT id FROM ga_sessions WHERE {_NAMED} AND {_ALIVE})"
 )
 INSERT_TRACK = "INSERT INTO ga_tracks (place, track, at, body) VALUES (?, ?, ?, ?)"
 
@@ -102,9 +103,9 @@ PUT_SUMMARY = (
 def append_at_once(values: int) -> str:
     """TOUCH_FOR_EVENT, INSERT_EVENT and so many PUT_STATE as one statement of PostgreSQL, which commits by itself.
 
-    Its parameters are those of the three, of the event without place and session. Its row says how many sessions were
-    touched and how many events added. Two writers that bring the same event at the same moment: the second waits for
-    the first at the session's row, doesn't see the event yet, and then adds nothing.
+    Its parameters are those of the three, of the event without place and session. Its row has the number
+    of the event, 0 if there is no such session or the event is there. Two writers that bring the same event at the same
+    moment: the second waits for the first at the session's row, doesn't see the event yet, and then adds nothing.
     """
     states = ""
     if values:
@@ -116,6 +117,6 @@ def append_at_once(values: int) -> str:
     return (
         f"WITH s AS ({TOUCH_FOR_EVENT}), e AS (INSERT INTO ga_events (place, session, id, at, shown, asked, body) "
         f"SELECT s.id * {STRIDE} + s.seq, s.id, ?::text, ?::float8, ?::int, ?::int, ?::text FROM s "
-        f"ON CONFLICT (session, id) DO NOTHING RETURNING 1){states} "
-        "SELECT (SELECT count(*) FROM s), (SELECT count(*) FROM e)"
+        f"ON CONFLICT (session, id) DO NOTHING RETURNING place){states} "
+        f"SELECT coalesce((SELECT mod(place, {STRIDE}) FROM e), 0)"
     )
