@@ -18,6 +18,7 @@ from graphagent.ledger import TokenUsage
 from graphagent.models.chat_format import chat_parameters, merged_config
 from graphagent.models.litellm_errors import MAX_WAIT, model_error, wait_asked_for
 from graphagent.models.litellm_import import litellm_module
+from graphagent.models.prices import cost_of
 from graphagent.models.windows import context_window
 
 
@@ -56,6 +57,7 @@ class LiteLLMModel:
         clock: Clock | None = None,
     ) -> None:
         self.name = name
+        self.api_base = api_base
         self._connection = {"api_base": api_base, "api_key": api_key}
         self._timeout = timeout
         self._retry = RetryPolicy(max_attempts=retries + 1)
@@ -115,7 +117,7 @@ class LiteLLMModel:
         litellm = await litellm_module()
         response = await self._in_time(litellm.acompletion(**parameters))
         if not self._profile.streams:
-            yield _whole(response, self.name)
+            yield _priced(_whole(response, self.name), self.name)
             return
         try:
             async with aclosing(self._pieces(response)) as pieces:
@@ -140,7 +142,7 @@ class LiteLLMModel:
                 chunk = None
             if chunk is None:
                 break
-            delta = _delta(chunk)
+            delta = _priced(_delta(chunk), self.name)
             if delta.finish_reason and getattr(response, "received_finish_reason", "?") is None:
                 delta = delta._replace(finish_reason=None)  # litellm made it up, the provider has not sent one
             ended = ended or delta.finish_reason is not None
@@ -172,6 +174,14 @@ class LiteLLMModel:
 
 
 _NOTHING = Delta()
+
+
+def _priced(delta: Delta, model: str) -> Delta:
+    """The delta with what its tokens cost."""
+    usage = delta.usage
+    if usage is None:
+        return delta
+    return delta._replace(usage=usage.model_copy(update={"cost": cost_of(model, usage)}))
 
 
 def _delta(chunk: Any) -> Delta:
