@@ -10,18 +10,21 @@ from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
 from graphagent.ids import fresh_id
 from graphagent.messages import Message
+from graphagent.model_view import ModelView
 
 EventKind = Literal["message", "tool_result", "state", "error", "completion", "graph"]
 
 
 class TokenUsage(BaseModel):
-    """Tokens of one model call."""
+    """Tokens of one model call, or of several. `cost`: what they cost, in the money of the model (US dollars for those
+    of litellm's list); None if that is not known of all of them."""
 
     model_config = ConfigDict(frozen=True)
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    cost: float | None = None
 
 
 class ErrorInfo(BaseModel):
@@ -43,7 +46,8 @@ class Event(BaseModel):
     turn (a call of the Runner, and those that go on with it); `invocation_id`: one per agent run. `branch`: path of
     agents and graph branches; `filter_key`: path that decides who sees it. `state_delta`: merged into the session's
     state. `extensions`: free plain data. `seq`: its number in its session, which grows with every append (0: no session
-    gave it one). Two events are equal if they say the same, whatever their numbers.
+    gave it one). `view`: of a model's answer: what the model saw of the session, and why. Two
+    events are equal if they say the same, whatever their numbers.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -70,6 +74,7 @@ class Event(BaseModel):
     skip_summarization: bool = False
     long_running_tool_ids: frozenset[str] = frozenset()
     interrupts: tuple[Mapping[str, Any], ...] = ()
+    view: ModelView | None = None
     extensions: Mapping[str, Any] = Field(default_factory=dict)
 
     @property

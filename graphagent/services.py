@@ -113,6 +113,26 @@ class SearchableSessions(Protocol):
 
 
 @runtime_checkable
+class RefreshableSessions(Protocol):
+    """A session service that reads on from where a reader is."""
+
+    async def refresh(self, session: Session) -> Session | None:
+        """What `get(session.key)` returns, without reading the events again that `session` has: they never change.
+
+        They are handed on as they are. A copy that isn't all of the session up to its last event (a window, or
+        one of a session that was made anew) is no help, and all is read.
+        """
+        ...
+
+
+async def read_again(service: SessionService, session: Session) -> Session | None:
+    """A session that somebody holds as it is now, None if it is gone; what is held isn't read again if need not be."""
+    if isinstance(service, RefreshableSessions):
+        return await service.refresh(session)
+    return await service.get(session.key)
+
+
+@runtime_checkable
 class WindowedSessions(Protocol):
     """A session service that reads around an event without reading the whole session."""
 

@@ -6,7 +6,8 @@ from graphagent.agents.agent_tool import AgentTool
 from graphagent.agents.composite import ChainAgent, CycleAgent, CycleState, ParallelAgent
 from graphagent.agents.function_tool import tool
 from graphagent.agents.graph_agent import GraphAgent, session_lineage
-from graphagent.agents.invocation import Invocation, RunOptions, Services
+from graphagent.agents.handover import HandOver
+from graphagent.agents.invocation import Hooks, Invocation, RunOptions, Services
 from graphagent.agents.llm_agent import LLMAgent
 from graphagent.agents.llm_node import LLMNode
 from graphagent.agents.model import GenerationConfig, Model, ModelRequest, Reply
@@ -27,6 +28,8 @@ __all__ = [
     "CycleState",
     "GenerationConfig",
     "GraphAgent",
+    "HandOver",
+    "Hooks",
     "Invocation",
     "LLMAgent",
     "LLMNode",

@@ -14,7 +14,8 @@ class Agent(Protocol):
     """Someone who acts on an invocation and tells of it in events.
 
     What an agent need not have: `on_append_failure`: with `continue` a run under a Runner goes on when one of its
-    events could not be stored; else that event's activation fails.
+    events could not be stored; else that event's activation fails. `projector`: a `Projector` of its own, None for that
+    of the services around the run.
     """
 
     name: str

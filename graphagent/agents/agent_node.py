@@ -8,17 +8,19 @@ from typing import Any
 
 from graphagent.agents.agent import Agent
 from graphagent.agents.failures import error_of
+from graphagent.agents.handover import HANDOVERS, Ways
 from graphagent.agents.invocation import Invocation, RunOptions
 from graphagent.agents.nested import AgentAnswer, graph_of, run_agent
-from graphagent.agents.requests import field
+from graphagent.agents.requests import field, first_asked
 from graphagent.agents.scope import activity_of, event_by, invocation_of, scope_of
 from graphagent.engine.context import NodeContext
 from graphagent.engine.outcome import Outcome
-from graphagent.errors import AgentError, alternatives
+from graphagent.errors import AgentError, LimitReached, alternatives
 from graphagent.graph.kinds import register
+from graphagent.graph.results import Command
 from graphagent.graph.schema import MessagesState
 from graphagent.graph.view import values_of
-from graphagent.messages import Message
+from graphagent.messages import Message, MessageUpdate, RemoveMessage
 
 CONVERSATION = frozenset(MessagesState.model_fields)
 """Fields that a child has of its own: what was said to its parent is not said to it."""
@@ -33,6 +35,7 @@ class AgentNode:
         self.agent: Agent | None = config["agent"]
         self.declared: frozenset[str] = config["declared"]
         self.user_input_key: str = config["user_input_key"]
+        self.ways: Ways = config["hand_over"] or Ways()
         if self.agent is not None and not hasattr(self.agent, "run"):
             raise AgentError(f"the agent of node '{id}' is {self.agent!r:.60}; it has no 'run' (see Agent)")
         if config["on_child_error"] not in ("fail", "record"):
@@ -50,7 +53,8 @@ class AgentNode:
             outcome.limit = answer.limit
             return outcome
         if answer.error is None:
-            return self._update(answer)
+            update = self._update(answer)
+            return update if answer.handed is None else await self._handed_on(answer, update, state, parent, ctx)
         if self.config["on_child_error"] == "fail":
             raise answer.error
         return self._recorded(answer.error, child, ctx)
@@ -103,6 +107,38 @@ class AgentNode:
         child = parent.child(agent, message, scope=key or None, branch=branch)
         options = replace(child.options, answers=None, abandon=False, agent=None, instruction=None)
         return replace(child, id=ctx.idempotency_key("invocation"), options=options)
+
+    async def _handed_on(
+        self, answer: AgentAnswer, update: Mapping[str, Any], state: Any, parent: Invocation | None, ctx: NodeContext
+    ) -> Command:
+        """The jump to who takes over. Raises LimitReached if the agents of this turn hand over to each other too often,
+        AgentError for an agent to which there is no way."""
+        handed, ways = answer.handed, self.ways
+        assert handed is not None
+        if handed.agent not in ways.nodes:
+            known = alternatives(handed.agent, ways.nodes)
+            raise AgentError(
+                f"the agent of node '{self.id}' hands over to '{handed.agent}', to which it has no way: {known}"
+            )
+        count = field(state, "metadata", {}).get(HANDOVERS, 0)
+        if count >= ways.most:
+            raise LimitReached(f"max handoffs exceeded: {ways.most}")
+        asked = handed.asked or first_asked(parent)
+        more: dict[str, Any] = {"metadata": {HANDOVERS: count + 1}, self.user_input_key: asked}
+        if parent is not None and handed.agent == parent.agent.name:
+            more |= {"messages": await self._retold(answer, asked, parent, ctx), self.user_input_key: ""}
+        return Command(update={**update, **self._known(more, clear=False)}, goto=ways.nodes[handed.agent])
+
+    async def _retold(
+        self, answer: AgentAnswer, asked: str, parent: Invocation, ctx: NodeContext
+    ) -> list[MessageUpdate]:
+        """The history of an agent to which its child hands back: as a new turn would see it, with what it is asked."""
+        above, scope = graph_of(parent.agent), scope_of(ctx)
+        said: list[MessageUpdate] = [Message.user(asked)] if asked else []
+        if above is None or scope is None or parent.session is None:
+            return [Message.assistant(answer.text), *said] if answer.text else said
+        seen = await above.start(parent, scope.log)
+        return [RemoveMessage.all(), *seen.get("messages", ()), *said]
 
     def _update(self, answer: AgentAnswer) -> Mapping[str, Any]:
         mapper = self.config["output_mapper"]

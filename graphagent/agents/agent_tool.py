@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -16,6 +16,11 @@ from graphagent.engine.context import NodeContext
 from graphagent.errors import ToolError
 from graphagent.ledger import Event
 from graphagent.messages import Message
+
+Persist = Callable[[Event], Awaitable[None]]
+TRIGGER = "trigger"
+"""The extension of the events of an agent that is a tool: the call that it answers (`type`, `id`, `name`). They are
+stored, and whoever reads the run doesn't hear them."""
 
 REQUEST: Mapping[str, Any] = {
     "type": "object",
@@ -90,9 +95,23 @@ class AgentTool:
         child = parent.child(self.agent, message, scope=own, branch=f"{context.name}-{key[:12]}")
         options = replace(child.options, answers=None, history=(), instruction=None, agent=None, tool_filter=None)
         filter_key = own if self._own_history else child.filter_key
-        return replace(child, id=key, filter_key=filter_key, options=options, node=node)
+        told = replace(child, persist=_marking(child.persist, context), as_tool=True)
+        return replace(told, id=key, filter_key=filter_key, options=options, node=node)
 
     async def _show(self, event: Event, context: ToolContext) -> None:
         if self._stream and event.delta:
             told = {"call_id": context.call_id, "name": context.name, "delta": event.delta}
             await cast(NodeContext, context.node).emit(DELTA, told)
+
+
+def _marking(persist: Persist | None, context: ToolContext) -> Persist | None:
+    """Stores events as those of a call; the innermost call stands."""
+    trigger = {"type": "tool_call", "id": context.call_id, "name": context.name}
+
+    async def marked(event: Event) -> None:
+        assert persist is not None
+        if TRIGGER not in event.extensions:
+            event = event.model_copy(update={"extensions": {**event.extensions, TRIGGER: trigger}})
+        await persist(event)
+
+    return None if persist is None else marked

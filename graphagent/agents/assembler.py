@@ -9,7 +9,7 @@ to the model, never run and never dropped.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from graphagent.agents.model import Delta, Reply, ToolCallDelta
@@ -30,8 +30,8 @@ _CUT = {
 
 
 def assemble(deltas: Iterable[Delta], *, taken: Iterable[str] = ()) -> Reply:
-    """The whole answer that these pieces make; `taken` as for `Assembler`."""
-    assembler = Assembler(taken)
+    """The whole answer that these pieces make; `taken`: ids of tool calls that the conversation has used."""
+    assembler = Assembler(lambda: taken)
     for delta in deltas:
         assembler.add(delta)
     return assembler.reply()
@@ -45,17 +45,18 @@ def merged_usage(one: TokenUsage | None, other: TokenUsage) -> TokenUsage:
         input_tokens=max(one.input_tokens, other.input_tokens),
         output_tokens=max(one.output_tokens, other.output_tokens),
         cached_tokens=max(one.cached_tokens, other.cached_tokens),
+        cost=max((cost for cost in (one.cost, other.cost) if cost is not None), default=None),
     )
 
 
 class Assembler:
     """Takes deltas in the order in which they came; `reply` can be asked at any time, also after a failure.
 
-    `taken`: ids of tool calls that the conversation has used. A call whose id is missing, or used already, gets
-    `auto_call_N`, N being its place in the answer or the next number that is free.
+    `taken()`: ids of tool calls that the conversation has used; asked for if the answer has calls. A call whose id is
+    missing, or used already, gets `auto_call_N`, N being its place in the answer or the next number that is free.
     """
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    def __init__(self, taken: Callable[[], Iterable[str]] = tuple) -> None:
         self._taken = taken
         self._text: list[str] = []
         self._reasoning: list[str] = []
@@ -85,7 +86,7 @@ class Assembler:
         reason = self._reason()
         calls: list[ToolCall] = []
         invalid: list[tuple[ToolCall, str]] = []
-        used = set(self._taken) if self._calls else set()
+        used = set(self._taken()) if self._calls else set()
         for place, call in enumerate(self._calls):
             cut = reason if reason in _CUT and place == len(self._calls) - 1 else None
             arguments, problem = call.read(cut)

@@ -7,8 +7,8 @@ import inspect
 import re
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import aclosing
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, TypedDict, Unpack, cast, overload
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Literal, TypedDict, Unpack, cast, overload
 
 import anyio.to_thread
 
@@ -25,6 +25,8 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What providers take as the name of a tool."""
 DELTA = "tool_delta"
 """Kind of the custom event that brings a piece of a streaming tool: `call_id`, `name`, `delta`."""
+
+Way = Literal["async", "async pieces", "pieces", "thread"]
 
 
 class ToolTraits(TypedDict, total=False):
@@ -59,6 +61,10 @@ class FunctionTool:
     reentrant: bool = False
     retry: RetryPolicy | None = None
     timeout: float | None = None
+    way: Way = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "way", _way(self.fn))
 
     def check(self, arguments: Mapping[str, Any]) -> str | None:
         """What is wrong with arguments, or None."""
@@ -71,12 +77,12 @@ class FunctionTool:
     async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """The function's result. Raises ToolError for arguments that don't fit, else what the function raises."""
         call = functools.partial(self.arguments.call, self.fn, self.arguments.parsed(arguments))
-        if _generates(self.fn, inspect.isasyncgenfunction):
-            return await _streamed(call(context), context)
-        if is_async(self.fn):
+        if self.way == "async":
             return await call(context)
+        if self.way == "async pieces":
+            return await _streamed(call(context), context)
         threaded = replace(context, node=SyncContext(cast(NodeContext, context.node), threaded=True))
-        if _generates(self.fn, inspect.isgeneratorfunction):
+        if self.way == "pieces":
             return await _streamed(_in_thread(call(threaded)), context)
         return await anyio.to_thread.run_sync(call, threaded)
 
@@ -114,6 +120,15 @@ def _name(fn: Callable[..., Any]) -> str:
     while isinstance(fn, functools.partial):
         fn = fn.func
     return str(getattr(fn, "__name__", type(fn).__name__))
+
+
+def _way(fn: Callable[..., Any]) -> Way:
+    """How a function is called, which is read off it once."""
+    if _generates(fn, inspect.isasyncgenfunction):
+        return "async pieces"
+    if is_async(fn):
+        return "async"
+    return "pieces" if _generates(fn, inspect.isgeneratorfunction) else "thread"
 
 
 def _generates(fn: Callable[..., Any], judge: Callable[[Any], bool]) -> bool:

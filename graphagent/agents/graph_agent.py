@@ -15,6 +15,7 @@ from graphagent.agents.nested import run_nested
 from graphagent.agents.projector import Projector
 from graphagent.agents.scope import RECORDING, Log, Scope, event_by, live_event
 from graphagent.agents.subagents import bound
+from graphagent.agents.views import messages_of
 from graphagent.checkpoint.store import CheckpointStore
 from graphagent.engine.executor import Executor
 from graphagent.engine.frame import Mode
@@ -36,7 +37,7 @@ class GraphAgent:
 
     `sub_agents`: those that its agent nodes name. `carry`: fields that keep their value from turn to turn, by way of
     the checkpoints; the others begin each turn with `initial`, or their default. `projector`: makes the messages that a
-    turn begins with (default: that of the invocation's services, else the plain history). `user_input_key`: the field
+    turn begins with (None: that of the invocation's services, else the plain history). `user_input_key`: the field
     that gets what the agent is asked. The rest is that of an `Executor`. Raises AgentError for an agent node whose
     agent is not there.
 
@@ -61,8 +62,10 @@ class GraphAgent:
         durability: Literal["step", "exit"] = "step",
         on_failure: Literal["drain", "cancel"] = "drain",
     ) -> None:
-        if not name or "/" in name:
-            raise AgentError(f"an agent is called {name!r}; it needs a name without '/', which parts paths of agents")
+        if not name or "/" in name or "@" in name:
+            raise AgentError(
+                f"an agent is called {name!r}; it needs a name without '/' and '@' (paths are made of them)"
+            )
         self.name = name
         self.description = description
         self.graph = bound(name, graph, sub_agents)
@@ -70,7 +73,7 @@ class GraphAgent:
         self.initial = dict(initial or {})
         self.user_input_key = user_input_key
         self._sub_agents = tuple(sub_agents)
-        self._projector = projector
+        self.projector = projector
         self._options: dict[str, Any] = {
             "engine": engine,
             "limits": limits,
@@ -146,7 +149,9 @@ class GraphAgent:
                 raise CheckpointNotFound(f"agent '{self.name}' is resumed without a session; there is nothing to go on")
             return {"lineage": lineage, "answers": options.answers, "resume": True}
         # a turn that failed or whose process died is over once the person says something else; a question is not
-        abandon = options.abandon or lineage is None or not await executor.interrupts(lineage, namespace=namespace)
+        abandon = options.abandon or invocation.admitted == invocation.id
+        if lineage is not None and not abandon:
+            abandon = not await executor.interrupts(lineage, namespace=namespace)
         given = await self.start(invocation, log)
         kept = self.carry & self.initial.keys()
         if kept and lineage is not None and await executor.history(lineage, namespace=namespace, limit=1):
@@ -178,10 +183,8 @@ class GraphAgent:
         return values if inputs is None else {name: value for name, value in values.items() if name in inputs}
 
     async def _messages(self, invocation: Invocation, log: Log) -> tuple[Message, ...]:
-        projector = self._projector or invocation.services.projector
-        if projector is not None and invocation.session is not None:
-            return await projector.messages(invocation)
-        return await plain_history(invocation, log.told)
+        found = await messages_of(invocation, log.views)
+        return await plain_history(invocation, log.told) if found is None else found
 
 
 def lineage_of(invocation: Invocation) -> str | None:
@@ -206,7 +209,8 @@ def last_event(invocation: Invocation, graph: CompiledGraph, result: RunResult, 
         return event_by(invocation, kind="completion", extensions={"state": told_state(graph, result.state)})
     if result.status == "interrupted":
         return event_by(invocation, kind="graph", interrupts=tuple(map(shown, result.interrupts)))
-    return event_by(invocation, kind="error", error=error_info(result))
+    more = {} if result.landed is None else {"landed": result.landed}
+    return event_by(invocation, kind="error", error=error_info(result), extensions=more)
 
 
 def told_state(graph: CompiledGraph, state: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from graphagent.agents.invocation import Invocation
 from graphagent.ledger import Event
 from graphagent.messages import Message
+from graphagent.services import read_again
 
 
 async def plain_history(invocation: Invocation, told: Iterable[Event] = ()) -> tuple[Message, ...]:
@@ -17,7 +18,7 @@ async def plain_history(invocation: Invocation, told: Iterable[Event] = ()) -> t
     """
     session, service = invocation.session, invocation.services.sessions
     if session is not None and service is not None:
-        session = await service.get(session.key) or session
+        session = await read_again(service, session) or session
     events = list(told) if session is None else session.events
     seen = [event for event in events if not event.partial and event.matches(invocation.filter_key)]
     messages = [message for event in seen for message in event.messages]

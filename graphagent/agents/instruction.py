@@ -1,70 +1,56 @@
-"""Instructions with placeholders: `{key}`, `{key?}`, `{app:key}`, `{user:key}`, `{temp:key}`, `{invocation:key}`,
-`{artifact.name}`."""
+"""The instruction of a model node: a text whose placeholders get their values from the run, or a function."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from graphagent.agents.invocation import Invocation
+from graphagent.agents.placeholders import ARTIFACT, Placeholder, Values, placeholders, render
 from graphagent.agents.requests import field
 from graphagent.engine.context import NodeContext
 from graphagent.engine.hooks import settled
-from graphagent.unset import UNSET
 
 Instruction = str | Callable[[Any, NodeContext], str | Awaitable[str]]
 """A text with placeholders, or a function of state and context that makes it; what a function makes is taken as it
 is."""
 
-_PLACEHOLDER = re.compile(r"\{((?:artifact\.[^{}\s?]+)|(?:(?:app|user|temp|invocation):)?[A-Za-z_][\w.-]*)(\?)?\}")
-
 
 async def rendered(instruction: Instruction, state: Any, ctx: NodeContext, invocation: Invocation | None) -> str:
-    """The instruction as the model gets it.
+    """The instruction as the model gets it; `graphagent.agents.placeholders` says what placeholders are.
 
-    A bare key is looked up in the graph's state, then in that of the session; `invocation:` in the run's options. A
-    placeholder for something that isn't there stays as it is, with `?` it becomes empty. Texts are put in as they are,
-    other values as JSON.
+    A bare key is looked up in the graph's state, then in the options' state, then in the session's; `app:`, `user:`
+    and `temp:` keys in the latter two; `invocation:` in the options' `extra`, `runtime:` in their state.
     """
     if callable(instruction):
         made: str = await settled(instruction(state, ctx))
         return made
-    if "{" not in instruction:
+    asked = set(placeholders(instruction))
+    if not asked:
         return instruction
-    parts: list[str] = []
-    end = 0
-    for found in _PLACEHOLDER.finditer(instruction):
-        value = await _value(found[1], state, invocation)
-        missing = "" if found[2] else found[0]
-        parts += [instruction[end : found.start()], missing if value is UNSET else _shown(value)]
-        end = found.end()
-    return "".join([*parts, instruction[end:]])
+    found = {one.state_key: _of_state(one, state, invocation) for one in asked}
+    if invocation is None:
+        return render(instruction, Values(found)).text
+    options = invocation.options
+    texts = await _artifacts({one.key for one in asked if one.scope == ARTIFACT}, invocation)
+    return render(instruction, Values(found, options.extra, options.state, texts)).text
 
 
-async def _value(key: str, state: Any, invocation: Invocation | None) -> Any:
-    scope, _, name = key.rpartition(":")
-    own = field(state, name, UNSET) if not scope and not key.startswith("artifact.") else UNSET
-    if own is not UNSET or invocation is None:
+def _of_state(asked: Placeholder, state: Any, invocation: Invocation | None) -> Any:
+    """The first value that is there, of the graph's state, the options', the session's."""
+    own = None if asked.scope else field(state, asked.key, None)
+    if own is not None or invocation is None:
         return own
-    if scope == "invocation":
-        return invocation.options.extra.get(name, UNSET)
-    if key.startswith("artifact."):
-        return await _artifact(key.removeprefix("artifact."), invocation)
-    given = invocation.options.state.get(key, UNSET)
-    if given is UNSET and invocation.session is not None:
-        given = invocation.session.state.get(key, UNSET)
+    given = invocation.options.state.get(asked.state_key)
+    if given is None and invocation.session is not None:
+        return invocation.session.state.get(asked.state_key)
     return given
 
 
-async def _artifact(name: str, invocation: Invocation) -> Any:
+async def _artifacts(names: set[str], invocation: Invocation) -> dict[str, str]:
+    """The texts of the session's artifacts with these names; those that are not there are left out."""
     artifacts, session = invocation.services.artifacts, invocation.session
     if artifacts is None or session is None:
-        return UNSET
-    found = await artifacts.load(session.key, name)
-    return UNSET if found is None else found.data.decode(errors="replace")
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        return {}
+    found = {name: await artifacts.load(session.key, name) for name in sorted(names)}
+    return {name: one.data.decode(errors="replace") for name, one in found.items() if one is not None}

@@ -15,7 +15,9 @@ from graphagent.services import ArtifactService, MemoryService, SessionService
 if TYPE_CHECKING:
     from graphagent.agents.agent import Agent
     from graphagent.agents.guard import ContextGuard
+    from graphagent.agents.model_options import ModelCallbacks
     from graphagent.agents.projector import Projector
+    from graphagent.agents.tool_options import ToolCallbacks
     from graphagent.checkpoint.store import CheckpointStore
     from graphagent.engine.context import NodeContext
 
@@ -56,12 +58,24 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Hooks:
+    """Callbacks around each call of a model and of a tool in a run, whichever agent makes it. They come before those of
+    the agent itself, with which they make one chain."""
+
+    model: tuple[ModelCallbacks, ...] = ()
+    tool: tuple[ToolCallbacks, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Invocation:
     """`agent`: who runs; `message`: what it was asked; `session`: a snapshot, reread by the projector; `branch`: path
     of agents; `filter_key`: decides which events it sees and marks those it makes. `persist`: stores an event before
     the activation that made it counts as finished (None: nothing is stored). `queued`: takes what the person has said
     while the run was going on; a model node asks before each request, and the messages go into its history. `node`:
-    the activation that this run is a part of, for an agent that another one runs (None: it is a run of its own)."""
+    the activation that this run is a part of, for an agent that another one runs (None: it is a run of its own).
+    `hooks`: of the whole run, its children's calls included. `as_tool`: it answers an agent that called it as a tool,
+    not a person. `admitted`: the id of the invocation of which a Runner has seen, holding the session, that no question
+    is open."""
 
     agent: Agent
     message: Message | None
@@ -76,6 +90,9 @@ class Invocation:
     persist: Callable[[Event], Awaitable[None]] | None = None
     queued: Callable[[], Awaitable[tuple[Message, ...]]] | None = None
     node: NodeContext | None = None
+    hooks: Hooks = Hooks()
+    as_tool: bool = False
+    admitted: str = ""
 
     def child(self, agent: Agent, message: Message | None, *, scope: str | None = None, branch: str = "") -> Invocation:
         """The invocation of a sub-agent. `scope` adds a segment to the filter key (None: it stays the same)."""

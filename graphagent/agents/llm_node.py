@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from graphagent.agents.instruction import Instruction, rendered
 from graphagent.agents.invocation import Invocation
@@ -13,19 +13,20 @@ from graphagent.agents.model_call import Turn, call_model
 from graphagent.agents.model_options import NO_LIMITS, CallLimits, ModelCallbacks
 from graphagent.agents.output import OutputSchema
 from graphagent.agents.requests import Asked, asked_of, field, paired, with_instruction
-from graphagent.agents.scope import Note, invocation_of, note
+from graphagent.agents.scope import Note, invocation_of, note, scope_of
 from graphagent.agents.tool import Tool
-from graphagent.agents.toolset import ToolLike, gather_tools
+from graphagent.agents.toolset import NodeTools, ToolLike
+from graphagent.agents.views import view_of
 from graphagent.engine.context import NodeContext
 from graphagent.errors import AgentError, LimitReached, ModelError, StopAgent
 from graphagent.graph.kinds import register
 from graphagent.messages import Message
+from graphagent.model_view import ModelView
 
 PLAIN = GenerationConfig()
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """An answer that is taken. `value`: what the node's readers get: the text, or the data of a structured answer."""
 
     turns: tuple[Turn, ...]
@@ -45,18 +46,20 @@ class LLMNode:
         self.model: Model = config["model"]
         self.instruction: Instruction = config["instruction"]
         self.tools: tuple[ToolLike, ...] = config["tools"]
+        self._gathered = NodeTools(self.tools)
         schema = config["output_schema"]
         self.output = None if schema is None else OutputSchema(schema)
         self.output_key: str | None = config["output_key"]
         self.user_input_key: str = config["user_input_key"]
         self.generation: GenerationConfig = config["config"] or PLAIN
-        self.limits: CallLimits = config["limits"] or NO_LIMITS
+        limits = config["limits"]
+        self.limits: CallLimits = NO_LIMITS if limits is None or limits == NO_LIMITS else limits
         self.callbacks: tuple[ModelCallbacks, ...] = config["callbacks"]
         self.attempts: int = config["output_attempts"]
         self.declared: frozenset[str] = config["declared"]
         if not hasattr(self.model, "stream"):
             raise AgentError(f"the model of node '{id}' is {self.model!r:.60}; it has no 'stream' (see Model)")
-        if self.limits != NO_LIMITS and "metadata" not in self.declared:
+        if self.limits is not NO_LIMITS and "metadata" not in self.declared:
             raise AgentError(f"node '{id}' counts its calls in 'metadata', which the state has to declare")
         if self.attempts < 1:
             raise AgentError(f"output_attempts of node '{id}' is {self.attempts}; it has to be 1 or more")
@@ -68,9 +71,13 @@ class LLMNode:
         calls, rounds = self._counts(state)
         if self.limits.model_calls is not None and calls >= self.limits.model_calls:
             raise StopAgent(f"node '{self.id}' has called its model {calls} times in this turn, which is its limit")
-        tools = await gather_tools(self.tools, visible=invocation.options.tool_filter if invocation else None)
-        last = self.limits.last(calls, rounds) and self.limits.final is not None
+        tools = await self._gathered.now(None if invocation is None else invocation.options.tool_filter)
+        last = self.limits.final is not None and self.limits.last(calls, rounds)
         request = await self._request(asked, () if last else tools, last, state, ctx)
+        view = None
+        if invocation is not None and invocation.persist is not None:
+            view = await view_of(ctx, asked.messages, len(request.messages))
+            note(ctx, Note(view=view))  # for what is kept of an answer that is cut off
         answer = await self._answered(request, ctx, invocation)
         if (
             answer.reply.message.tool_calls
@@ -78,8 +85,10 @@ class LLMNode:
             and rounds >= self.limits.tool_rounds
         ):
             raise LimitReached(f"max tool rounds ({rounds}) exceeded in node '{self.id}'")
-        note(ctx, self._note(ctx.idempotency_key("message"), answer, tools))
-        return self._update(asked, answer, ctx, (calls, rounds))
+        message_id = ctx.idempotency_key("message")
+        if scope_of(ctx) is not None:
+            note(ctx, self._note(message_id, answer, tools, view))
+        return self._update(asked, answer, message_id, (calls, rounds))
 
     async def _request(
         self, asked: Asked, tools: Sequence[Tool], last: bool, state: Any, ctx: NodeContext
@@ -124,7 +133,7 @@ class LLMNode:
             kind="output",
         )
 
-    def _note(self, message_id: str, answer: Answer, tools: Sequence[Tool]) -> Note:
+    def _note(self, message_id: str, answer: Answer, tools: Sequence[Tool], view: ModelView | None) -> Note:
         """The event of a model's answer is known by the id of its message, so that it can be told again later."""
         reply = answer.reply
         external = {tool.spec.name for tool in tools if tool.external}
@@ -135,11 +144,12 @@ class LLMNode:
             reply.finish_reason,
             delta,
             frozenset(call.id for call in reply.message.tool_calls if call.name in external),
+            view=view,
         )
 
-    def _update(self, asked: Asked, answer: Answer, ctx: NodeContext, counts: tuple[int, int]) -> dict[str, Any]:
+    def _update(self, asked: Asked, answer: Answer, message_id: str, counts: tuple[int, int]) -> dict[str, Any]:
         reply = answer.reply
-        message = reply.message.model_copy(update={"id": ctx.idempotency_key("message")})
+        message = reply.message.model_copy(update={"id": message_id})
         queued = [said for turn in answer.turns for said in turn.queued]
         refused = [Message.tool(f"Error: {why}", call.id, name=call.name) for call, why in reply.invalid]
         update: dict[str, Any] = {
@@ -149,7 +159,7 @@ class LLMNode:
             "last_response_id": message.id,
             "node_responses": {self.id: answer.value},
         }
-        if self.limits != NO_LIMITS:
+        if self.limits is not NO_LIMITS:
             calls, rounds = counts
             asks = int(bool(message.tool_calls))
             update["metadata"] = {f"calls:{self.id}": [calls + len(answer.turns), rounds + asks]}
@@ -159,6 +169,8 @@ class LLMNode:
 
     def _counts(self, state: Any) -> tuple[int, int]:
         """Calls of the model, and rounds of tools that it asked for, in this turn."""
+        if self.limits is NO_LIMITS:
+            return 0, 0
         calls, rounds = field(state, "metadata", {}).get(f"calls:{self.id}", (0, 0))
         return calls, rounds
 

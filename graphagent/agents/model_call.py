@@ -13,8 +13,10 @@ from graphagent.agents.closing import closing
 from graphagent.agents.invocation import Invocation
 from graphagent.agents.model import Model, ModelRequest, Reply
 from graphagent.agents.model_options import ModelCallbacks
-from graphagent.agents.scope import event_by, say
+from graphagent.agents.requests import call_ids
+from graphagent.agents.scope import event_by, say, scope_note
 from graphagent.engine.context import NodeContext
+from graphagent.engine.effects import inside_step
 from graphagent.engine.hooks import settled
 from graphagent.errors import ModelError
 from graphagent.ledger import ErrorInfo
@@ -41,9 +43,11 @@ async def call_model(
 ) -> Turn:
     """The model's answer; after a crash or an answered question the one that was paid for already.
 
-    Raises ModelError, and what callbacks raise. When the call is cancelled, what had come of the answer is stored as
-    an event of its own.
+    `callbacks`: the node's; those of the run come before them. Raises ModelError, and what callbacks raise. When the
+    call is cancelled, what had come of the answer is stored as an event of its own.
     """
+    if invocation is not None and invocation.hooks.model:
+        callbacks = (*invocation.hooks.model, *callbacks)
     for callback in callbacks:
         if callback.before is not None:
             changed = await settled(callback.before(request, ctx))
@@ -51,18 +55,32 @@ async def call_model(
                 return await _after(Turn(changed), ctx, callbacks)
             if changed is not None:
                 request = changed
-                break
 
-    async def ask() -> Turn:
-        queued = await invocation.queued() if invocation is not None and invocation.queued is not None else ()
-        wanted = replace(request, messages=(*request.messages, *queued)) if queued else request
-        return Turn(await _streamed(model, wanted, ctx, invocation), queued)
-
+    claim = await ctx.claim("model", _kept, False, True)
+    if not claim.open:
+        return await _after(claim.result, ctx, callbacks)
     try:
-        turn = await ctx.step("model", ask, idempotent=True)
+        with inside_step("model"):
+            turn = await _asked(model, request, ctx, invocation)
     except ModelError as error:
         turn = Turn(await _recovered(error, request, ctx, callbacks))
-    return await _after(turn, ctx, callbacks)
+    else:
+        await ctx.commit(claim, turn, final=True)
+    return await _after(turn, ctx, callbacks) if callbacks else turn
+
+
+def _kept() -> Turn:
+    """What the ledger keeps of a call: its annotation says as what."""
+    raise NotImplementedError
+
+
+async def _asked(model: Model, request: ModelRequest, ctx: NodeContext, invocation: Invocation | None) -> Turn:
+    """The answer to the request with what the person has said meanwhile behind it."""
+    if invocation is None or invocation.queued is None:
+        return Turn(await _streamed(model, request, ctx, invocation))
+    queued = await invocation.queued()
+    wanted = replace(request, messages=(*request.messages, *queued)) if queued else request
+    return Turn(await _streamed(model, wanted, ctx, invocation), queued)
 
 
 async def _after(turn: Turn, ctx: NodeContext, callbacks: Sequence[ModelCallbacks]) -> Turn:
@@ -87,13 +105,13 @@ async def _recovered(
 
 async def _streamed(model: Model, request: ModelRequest, ctx: NodeContext, invocation: Invocation | None) -> Reply:
     """The whole answer; its text goes out as it comes."""
-    taken = [call.id for message in request.messages for call in message.tool_calls]
-    assembler = Assembler(taken)
+    assembler = Assembler(lambda: call_ids(request.messages))
     try:
         async with closing(model.stream(request)) as deltas:
             async for delta in deltas:
                 assembler.add(delta)
-                await say(ctx, text=delta.text, reasoning=delta.reasoning)
+                if delta.text or delta.reasoning:
+                    await say(ctx, text=delta.text, reasoning=delta.reasoning)
     except BaseException as error:
         _count(assembler.reply(), ctx)
         if isinstance(error, anyio.get_cancelled_exc_class()):
@@ -110,7 +128,7 @@ async def _streamed(model: Model, request: ModelRequest, ctx: NodeContext, invoc
 
 def _count(reply: Reply, ctx: NodeContext) -> None:
     usage = reply.usage
-    ctx.usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, calls=1)
+    ctx.usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=usage.cost, calls=1)
 
 
 async def _keep_partial(reply: Reply, ctx: NodeContext, invocation: Invocation | None) -> None:
@@ -125,6 +143,7 @@ async def _keep_partial(reply: Reply, ctx: NodeContext, invocation: Invocation |
         messages=(said,),
         usage=reply.usage,
         finish_reason="cancelled",
+        view=scope_note(ctx).view,
         error=ErrorInfo(type="cancelled", message="the run was cancelled while the model was answering"),
     )
     with anyio.move_on_after(GRACE, shield=True):

@@ -15,9 +15,9 @@ from graphagent.errors import AgentError, ModelError
 class ModelCallbacks:
     """Functions, sync or async, around a call of a model.
 
-    `before(request, ctx)`: a ModelRequest replaces the request, a Reply stands for the call. `after(reply, ctx)`: a
-    Reply replaces the model's. `on_error(error, request, ctx)`: a Reply recovers. The first of several that decides is
-    the last that is called. What they raise fails the node.
+    `before(request, ctx)`: a ModelRequest replaces the request, for the callbacks after it too; a Reply stands for the
+    call. `after(reply, ctx)`: a Reply replaces the model's. `on_error(error, request, ctx)`: a Reply recovers. The
+    first of several that gives a Reply is the last that is called. What they raise fails the node.
     """
 
     before: Callable[[ModelRequest, NodeContext], Any] | None = None

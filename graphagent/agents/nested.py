@@ -12,6 +12,7 @@ import anyio
 from graphagent.agents.agent import Agent
 from graphagent.agents.closing import closing
 from graphagent.agents.failures import engine_failure, error_of, raised_by
+from graphagent.agents.handover import Handed
 from graphagent.agents.invocation import Invocation
 from graphagent.agents.requests import field
 from graphagent.agents.scope import LIVE, Log, Scope, event_by, scope_of, store
@@ -43,12 +44,13 @@ class RunsGraph(Protocol):
 @dataclass(frozen=True, slots=True)
 class AgentAnswer:
     """What came of an agent that a node ran. `text`: its last answer; `state`: the state of its graph, None for an
-    agent that is none; `error`: why it failed; `limit`: which limit cut it off."""
+    agent that is none; `error`: why it failed; `limit`: which limit cut it off; `handed`: to whom it hands over."""
 
     text: str = ""
     state: Any = None
     error: Exception | None = None
     limit: str | None = None
+    handed: Handed | None = None
 
 
 def graph_of(agent: Agent) -> RunsGraph | None:
@@ -90,7 +92,8 @@ async def run_agent(
 def _answer(name: str, end: ChildEnd) -> AgentAnswer:
     stop, state = end
     if stop.kind == "completed":
-        return AgentAnswer(str(field(state, "last_response", "")), state)
+        handed = Handed.of(field(state, "metadata", {}))
+        return AgentAnswer(str(field(state, "last_response", "")), state, handed=handed)
     if stop.kind == "limit":
         return AgentAnswer(state=state, limit=stop.reason)
     stalled = RunStalled(f"agent '{name}' stalled: {stop.reason}")

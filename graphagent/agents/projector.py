@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from graphagent.agents.invocation import Invocation
+from graphagent.ledger import Event
 from graphagent.messages import Message
+from graphagent.model_view import Span
 
 
 class Projector(Protocol):
@@ -15,3 +18,37 @@ class Projector(Protocol):
         """History, summary and recalled evidence as messages, the current user message always among them. Instructions
         are not in it: they are the model node's own."""
         ...
+
+
+class Projected(NamedTuple):
+    """Messages, and what became of each event of the session that they were made from, in order."""
+
+    messages: tuple[Message, ...]
+    spans: tuple[Span, ...]
+
+
+@runtime_checkable
+class TellingProjector(Projector, Protocol):
+    """A projector that can say why a model sees what it sees; what it says is kept with the model's answers."""
+
+    async def projected(self, invocation: Invocation) -> Projected:
+        """The same messages, with what became of the events."""
+        ...
+
+
+@dataclass(slots=True)
+class Begun:
+    """How a run of an agent began. `projected`: None if it began in another process. `base`: the event that has the
+    spans. `earlier`: the run's events before it went on from a checkpoint."""
+
+    projected: Projected | None
+    base: str = ""
+    earlier: tuple[Event, ...] = ()
+
+
+def projector_of(invocation: Invocation) -> Projector | None:
+    """The agent's own projector, else that of the services around the run; None without a session to project."""
+    if invocation.session is None:
+        return None
+    own: Projector | None = getattr(invocation.agent, "projector", None)
+    return own or invocation.services.projector

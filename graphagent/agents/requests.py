@@ -5,13 +5,19 @@ Pure functions over values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphagent.messages import Message, MessageUpdate, ReplaceLastUser
+from graphagent.messages import Message, MessageUpdate, ReplaceLastUser, ToolCall
+
+if TYPE_CHECKING:
+    from graphagent.agents.invocation import Invocation
 
 NO_RESULT = "Error: there is no result: the call was not finished"
 """What a model is told of a call whose result is not in the history."""
+_CALLS, _ID = attrgetter("tool_calls"), attrgetter("id")
 
 
 class Asked(NamedTuple):
@@ -25,9 +31,15 @@ class Asked(NamedTuple):
 def field(state: Any, name: str, default: Any) -> Any:
     """A field of the state; the default if the state doesn't declare it, or it isn't set."""
     try:
-        return state[name] if isinstance(state, Mapping) else getattr(state, name)
+        return state[name] if isinstance(state, dict) else getattr(state, name)
     except (AttributeError, KeyError):
         return default
+
+
+def first_asked(invocation: Invocation | None) -> str:
+    """What an agent was asked in the first place; empty where there is nothing."""
+    asked = invocation.message if invocation is not None else None
+    return "" if asked is None else asked.text
 
 
 def asked_of(node: str, state: Any, user_input_key: str) -> Asked:
@@ -67,6 +79,8 @@ def with_instruction(messages: Sequence[Message], instruction: str) -> tuple[Mes
 def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages with the results of each round of calls right behind it: a call without one gets `NO_RESULT`, a
     result without a call is left out, of two results for one call the first counts."""
+    if _is_paired(messages):
+        return tuple(messages)
     results = _results(messages)
     found: list[Message] = []
     for place, message in enumerate(messages):
@@ -79,6 +93,23 @@ def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
                 mine.get(call.id) or Message.tool(NO_RESULT, call.id, name=call.name) for call in message.tool_calls
             ]
     return tuple(found)
+
+
+def _is_paired(messages: Sequence[Message]) -> bool:
+    """True if they are paired already, as in nearly every request: one look at each message, nothing is made."""
+    due: Iterator[ToolCall] = iter(())
+    for message in messages:
+        call = next(due, None)
+        if call is not None:
+            if message.role != "tool" or message.tool_call_id != call.id:
+                return False
+        elif message.role == "tool":
+            return False
+        elif calls := message.tool_calls:
+            if len(calls) > 1 and len({call.id for call in calls}) < len(calls):
+                return False
+            due = iter(calls)
+    return next(due, None) is None
 
 
 def _results(messages: Sequence[Message]) -> dict[int, dict[str, Message]]:
@@ -98,6 +129,11 @@ def _results(messages: Sequence[Message]) -> dict[int, dict[str, Message]]:
             results[place] = {}
             owner.update(dict.fromkeys(ids, place))
     return results
+
+
+def call_ids(messages: Iterable[Message]) -> Iterator[str]:
+    """The ids of all tool calls in the messages."""
+    return map(_ID, chain.from_iterable(map(_CALLS, messages)))
 
 
 class OpenRound(NamedTuple):

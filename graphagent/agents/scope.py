@@ -13,12 +13,14 @@ from itertools import groupby
 from typing import Any
 
 from graphagent.agents.invocation import Invocation, Services
+from graphagent.agents.projector import Begun
 from graphagent.engine.context import NodeContext
 from graphagent.engine.hooks import NodeCallbacks
 from graphagent.engine.outcome import Outcome
 from graphagent.events import RunEvent
 from graphagent.ledger import Event, EventKind, TokenUsage
 from graphagent.messages import Message
+from graphagent.model_view import ModelView
 
 LIVE = "event"
 """Kind of the custom event whose payload is an Event, to be heard as it is."""
@@ -36,18 +38,20 @@ class Note:
     state_delta: Mapping[str, Any] = field(default_factory=dict)
     long_running: frozenset[str] = frozenset()
     skip_summarization: bool = False
+    view: ModelView | None = None
 
 
 class Log:
     """The events of a tree of runs. `speakers`: by namespace whose words those of its nodes are, None for a child that
-    is not heard. `told`: complete events so far. `notes`: by activation, for its next event. `listener`: gets every
-    event at once, pieces of text included."""
+    is not heard. `told`: complete events so far. `notes`: by activation, for its next event. `views`: by invocation,
+    what it began with. `listener`: gets every event at once, pieces of text included."""
 
     def __init__(self, listener: Callable[[Event], Awaitable[None]] | None = None) -> None:
         self.speakers: dict[str, Invocation | None] = {}
         self.listener = listener
         self.told: list[Event] = []
         self.notes: dict[Activity, Note] = {}
+        self.views: dict[str, Begun] = {}
         self._waiting: dict[Activity, list[Event]] = {}
 
     def add(self, activity: Activity, event: Event) -> None:
@@ -134,10 +138,14 @@ def live_event(log: Log, event: RunEvent) -> Event | None:
     return event_by(invocation, event.branch, kind="graph", partial=True, extensions={**where, event.kind: event.data})
 
 
-async def _record(ctx: NodeContext, outcome: Outcome) -> None:
+def _record(ctx: NodeContext, outcome: Outcome) -> Awaitable[None] | None:
     scope = scope_of(ctx)
     if scope is None or ctx.kind in ("agent", "subgraph"):  # what a child said has been recorded inside of it
-        return
+        return None
+    return _recorded(scope, ctx, outcome)
+
+
+async def _recorded(scope: Scope, ctx: NodeContext, outcome: Outcome) -> None:
     for event in _events(scope.invocation, ctx, outcome.update.get("messages", ())):
         await store(scope, ctx, event)
 
@@ -191,6 +199,7 @@ def _events(invocation: Invocation, ctx: NodeContext, messages: Any) -> Iterator
             state_delta=dict(told.state_delta),
             long_running_tool_ids=told.long_running,
             skip_summarization=told.skip_summarization,
+            view=told.view,
         )
 
 

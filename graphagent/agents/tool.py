@@ -68,14 +68,15 @@ class Tool(Protocol):
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """A result with more than content. `content`: JSON-able; text stands as it is. `state_delta`: JSON-able, into the
-    session's state; `transfer`: the agent that takes over; `error`: the content says what went wrong;
-    `skip_summarization`: the agent's turn ends with it."""
+    session's state; `transfer`: the agent that takes over, `asked`: what it is to do (empty: what was asked at first);
+    `error`: the content says what went wrong; `skip_summarization`: the agent's turn ends with it."""
 
     content: Any
     state_delta: Mapping[str, Any] = field(default_factory=dict)
     transfer: str | None = None
     error: bool = False
     skip_summarization: bool = False
+    asked: str = ""
 
 
 class ToolSet(Protocol):

@@ -40,12 +40,14 @@ class ToolCallbacks:
 
     `before(call, context)`: a `ToolCall` changes the arguments, any other result than None stands for running the tool.
     It runs before anybody is asked for approval, and runs again when the node does. `after(call, context, result)`: a
-    result other than None replaces the tool's, also a failed one's; what it returns is recorded with the call. The
-    first of several that decides is the last that is called. What they raise is told to the model.
+    result other than None replaces the tool's, also a failed one's; what it returns is recorded with the call.
+    `on_error(call, context, error)`: when the last attempt has failed; a result other than None stands for the tool's.
+    The first of several that gives a result is the last that is called. What they raise is told to the model.
     """
 
     before: Callable[[ToolCall, ToolContext], Any] | None = None
     after: Callable[[ToolCall, ToolContext, ToolResult], Any] | None = None
+    on_error: Callable[[ToolCall, ToolContext, Exception], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

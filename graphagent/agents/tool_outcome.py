@@ -13,6 +13,7 @@ from graphagent.agents.tool import ToolResult
 from graphagent.errors import ToolError
 from graphagent.messages import Message, ToolCall
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)  # made once, where json.dumps makes one for every call
 Content = str | list[dict[str, Any]]
 
 
@@ -23,7 +24,7 @@ class Parts(list[dict[str, Any]]):
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
     """One finished call. `content`: what the model reads; `error`: it says what went wrong; `ends_turn`: the tool asked
-    for no summary; `stop`: the call ended the run, with this text."""
+    for no summary; `stop`: the call ended the run, with this text; `asked`: what the agent that takes over is to do."""
 
     content: Content = ""
     state_delta: Mapping[str, Any] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class ToolOutcome:
     error: bool = False
     ends_turn: bool = False
     stop: str | None = None
+    asked: str = ""
 
     def record(self) -> dict[str, Any]:
         """Plain data for the ledger; what is empty is left out."""
@@ -53,10 +55,11 @@ def outcome_of(result: Any, state_delta: Mapping[str, Any]) -> ToolOutcome:
     told = result if isinstance(result, ToolResult) else ToolResult(result)
     return ToolOutcome(
         encoded(told.content),
-        plain({**state_delta, **told.state_delta}, "state delta"),
+        plain({**state_delta, **told.state_delta}, "state delta") if state_delta or told.state_delta else {},
         told.transfer,
         told.error,
         told.skip_summarization,
+        asked=told.asked,
     )
 
 
@@ -75,7 +78,7 @@ def encoded(content: Any) -> Content:
     if isinstance(content, str):
         return content
     value = plain(content, "result")
-    return value if isinstance(content, Parts) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(content, Parts) else _ENCODER.encode(value)
 
 
 def plain(value: Any, what: str) -> Any:

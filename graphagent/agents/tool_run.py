@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -140,7 +140,7 @@ class ToolRun:
             if not self.reentrant:
                 await self._cancelled(claim)
             raise
-        await self.node.commit(claim, outcome.record())
+        await self.node.commit(claim, outcome.record(), final=True)
         self.outcome = outcome
 
     async def _cancelled(self, claim: Claim) -> None:
@@ -184,6 +184,8 @@ class ToolRun:
             if delay is None:
                 self.context.state_delta.clear()
                 after = f" after {attempt} attempts" if attempt > 1 else ""
+                if (recovered := await self._recovered(error)) is not None:
+                    return recovered
                 return ToolResult(f"Error: tool '{self.call.name}' failed{after}: {_said(error)}", error=True)
             await self.node.clock.sleep(delay)
 
@@ -228,18 +230,29 @@ class ToolRun:
         if broken is not None:
             raise broken
 
+    async def _recovered(self, error: Exception) -> ToolResult | None:
+        for callback in self.options.callbacks:
+            if callback.on_error is not None:
+                given = await self._called(callback.on_error, error)
+                if given is not None:
+                    return _told(given)
+        return None
+
     async def _after(self, result: ToolResult) -> ToolResult:
         for callback in self.options.callbacks:
             if callback.after is not None:
-                try:
-                    changed = await settled(callback.after(self.used, self.context, result))
-                except StopAgent:
-                    raise
-                except Exception as error:
-                    raise ToolError(f"a callback after it failed: {_said(error)}") from error
+                changed = await self._called(callback.after, result)
                 if changed is not None:
                     return _told(changed)
         return result
+
+    async def _called(self, callback: Callable[[ToolCall, ToolContext, Any], Any], about: Any) -> Any:
+        try:
+            return await settled(callback(self.used, self.context, about))
+        except StopAgent:
+            raise
+        except Exception as error:
+            raise ToolError(f"a callback after it failed: {_said(error)}") from error
 
 
 def _told(result: Any) -> ToolResult:

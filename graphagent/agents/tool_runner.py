@@ -10,11 +10,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
 
+from graphagent.agents.handover import Handed
 from graphagent.agents.invocation import Invocation
 from graphagent.agents.tool import Tool
 from graphagent.agents.tool_options import DEFAULT_OPTIONS, ToolOptions
@@ -38,13 +39,14 @@ Slot = ToolRun | ToolOutcome | None
 @dataclass(frozen=True, slots=True)
 class ToolRound:
     """What came of a round of calls. `messages`: results in call order; `deferred`: calls that somebody else answers,
-    so that the run ends here; `transfer`: the agent that takes over; `ends_turn`: a tool wants no further model call.
+    so that the run ends here; `handed`: the agent that takes over, and what it is to do; `ends_turn`: a tool wants no
+    further model call.
     `state_delta`: for the session's state, later calls over earlier ones."""
 
     messages: tuple[Message, ...] = ()
     state_delta: Mapping[str, Any] = field(default_factory=dict)
     deferred: tuple[ToolCall, ...] = ()
-    transfer: str | None = None
+    handed: Handed | None = None
     ends_turn: bool = False
 
 
@@ -62,6 +64,8 @@ async def run_calls(
     other calls. Raises StopAgent if a tool ends the run, and what the engine raises (EffectUnknown, LeaseLost, ...);
     the calls that had begun are finished first. A question unwinds the node with the engine's signal.
     """
+    if invocation is not None and invocation.hooks.tool:
+        options = replace(options, callbacks=(*invocation.hooks.tool, *options.callbacks))
     known = {tool.spec.name: tool for tool in tools}
     slots = [_slot(call, number, known, ctx, invocation, options) for number, call in enumerate(calls)]
     try:
@@ -164,18 +168,22 @@ def _round(calls: Sequence[ToolCall], known: Mapping[str, Tool], slots: Sequence
     """The round as it stands: a call without an outcome was cancelled."""
     state_delta: dict[str, Any] = {}
     messages: list[Message] = []
-    transfer: str | None = None
+    handed: Handed | None = None
     ends_turn = False
     for call, slot in zip(calls, slots, strict=True):
         if slot is None:
             continue
         outcome = slot if isinstance(slot, ToolOutcome) else slot.outcome or CANCELLED
-        if outcome.transfer is not None and transfer is not None:
-            outcome = failure(f"the conversation goes to '{transfer}' already")
-        transfer = transfer or outcome.transfer
+        if (agent := outcome.transfer) is not None:
+            if any(place is None for place in slots):
+                outcome = failure("a call of this answer waits for its result from elsewhere: hand over after that")
+            elif handed is None:
+                handed = Handed(agent, outcome.asked)
+            else:
+                outcome = failure(f"the conversation goes to '{handed.agent}' already")
         state_delta |= outcome.state_delta
         messages.append(outcome.message(call))
         tool = known.get(call.name)
         ends_turn |= not outcome.error and (outcome.ends_turn or (tool is not None and tool.ends_turn))
     deferred = tuple(call for call, slot in zip(calls, slots, strict=True) if slot is None)
-    return ToolRound(tuple(messages), state_delta, deferred, transfer, ends_turn)
+    return ToolRound(tuple(messages), state_delta, deferred, handed, ends_turn)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from graphagent.agents.invocation import Invocation
-from graphagent.agents.requests import field, open_round
-from graphagent.agents.scope import Note, event_by, invocation_of, note
+from graphagent.agents.requests import field, first_asked, open_round
+from graphagent.agents.scope import Note, event_by, invocation_of, note, scope_of
 from graphagent.agents.tool_options import DEFAULT_OPTIONS, ToolOptions
 from graphagent.agents.tool_runner import ToolRound, run_calls
-from graphagent.agents.toolset import ToolLike, gather_tools
-from graphagent.agents.transfer import TRANSFER
+from graphagent.agents.toolset import NodeTools, ToolLike
+from graphagent.agents.transfer import TransferTool
 from graphagent.engine.context import NodeContext
 from graphagent.errors import AgentError
 from graphagent.graph.kinds import register
@@ -20,7 +20,7 @@ from graphagent.graph.names import END
 from graphagent.graph.policies import RetryPolicy
 from graphagent.graph.results import Command
 from graphagent.ledger import Event
-from graphagent.messages import Message, ToolCall
+from graphagent.messages import Message
 
 
 class ToolsNode:
@@ -33,7 +33,10 @@ class ToolsNode:
     def __init__(self, id: str, config: Mapping[str, Any]) -> None:
         self.id = id
         self.tools: tuple[ToolLike, ...] = config["tools"]
+        self._gathered = NodeTools(self.tools)
         self.declared: frozenset[str] = config["declared"]
+        moving = (tool for tool in self.tools if isinstance(tool, TransferTool))
+        self.elsewhere = frozenset(name for tool in moving for name in tool.elsewhere)
         options: ToolOptions = config["options"] or DEFAULT_OPTIONS
         retry: RetryPolicy | None = config["retry"]
         self.options = replace(
@@ -53,35 +56,26 @@ class ToolsNode:
                 f"that asks for tools, as add_tools_conditional_edges does"
             )
         calls = [call for call in found.message.tool_calls if call.id not in found.answered]
-        tools = await gather_tools(self.tools)
+        tools = await self._gathered.now()
         options = self.options if invocation is None else replace(self.options, on_cancelled=_keeping(invocation, ctx))
         done = await run_calls(calls, tools, ctx, invocation, options=options)
-        note(ctx, Note(state_delta=done.state_delta, skip_summarization=done.ends_turn))
-        return self._result(done, calls, invocation)
+        if scope_of(ctx) is not None:
+            note(ctx, Note(state_delta=done.state_delta, skip_summarization=done.ends_turn))
+        return self._result(done, invocation)
 
-    def _result(self, done: ToolRound, calls: list[ToolCall], invocation: Invocation | None) -> Any:
+    def _result(self, done: ToolRound, invocation: Invocation | None) -> Any:
         update: dict[str, Any] = {"messages": list(done.messages)}
         if done.messages:
             update["last_tool_response"] = done.messages[-1].text
-        if done.transfer is not None:
-            update["user_input"] = _handed_over(done, calls, invocation)
+        goto = END if done.deferred or done.ends_turn else None
+        if done.handed is not None and done.handed.agent in self.elsewhere:
+            update["metadata"] = done.handed.left()
+            goto = END
+        elif done.handed is not None:
+            update["user_input"] = done.handed.asked or first_asked(invocation)
+            goto = done.handed.agent
         update = {name: value for name, value in update.items() if name in self.declared}
-        if done.deferred:
-            return Command(update=update, goto=END)
-        if done.transfer is not None:
-            return Command(update=update, goto=done.transfer)
-        return Command(update=update, goto=END) if done.ends_turn else update
-
-
-def _handed_over(done: ToolRound, calls: list[ToolCall], invocation: Invocation | None) -> str:
-    """What the agent that takes over is asked: what the model says it shall do, else what was asked in the first
-    place."""
-    for call in calls:
-        mine = call.name == TRANSFER and call.arguments.get("agent_name") == done.transfer
-        if mine and (text := call.arguments.get("message")):
-            return str(text)
-    asked = invocation.message if invocation is not None else None
-    return "" if asked is None else asked.text
+        return update if goto is None else Command(update=update, goto=goto)
 
 
 def _keeping(invocation: Invocation, ctx: NodeContext) -> Any:

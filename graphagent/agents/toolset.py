@@ -85,7 +85,28 @@ async def gather_tools(items: Iterable[ToolLike], *, visible: Callable[[str], bo
                     f"two tools are called '{name}'; pass another name to one of them, or give its tool set a name"
                 )
             found[name] = one
-    return tuple(one for name, one in found.items() if visible is None or visible(name))
+    return _visible(tuple(found.values()), visible)
+
+
+def _visible(tools: tuple[Tool, ...], visible: Callable[[str], bool] | None) -> tuple[Tool, ...]:
+    return tools if visible is None else tuple(one for one in tools if visible(one.spec.name))
+
+
+class NodeTools:
+    """The tools of a node. What can't change, a list without sets, is put together once."""
+
+    def __init__(self, items: Iterable[ToolLike]) -> None:
+        self._items = tuple(items)
+        self._found: tuple[Tool, ...] | None = None
+
+    async def now(self, visible: Callable[[str], bool] | None = None) -> tuple[Tool, ...]:
+        """What `gather_tools` gives, or raises."""
+        found = self._found
+        if found is None:
+            found = await gather_tools(self._items)
+            if not any(hasattr(item, "tools") for item in self._items):
+                self._found = found
+        return _visible(found, visible)
 
 
 def with_additional(tools: Sequence[Tool], additional: Iterable[Tool]) -> tuple[Tool, ...]:

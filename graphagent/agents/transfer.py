@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from graphagent.agents.agent import Agent
 from graphagent.agents.model import ToolSpec
 from graphagent.agents.tool import ToolContext, ToolResult
 from graphagent.errors import alternatives
@@ -14,19 +13,39 @@ from graphagent.messages import ToolCall
 TRANSFER = "transfer_to_agent"
 """The name of the tool; a call of an agent by its name is taken as one of this tool."""
 DEFAULT_MESSAGE = "Take over from here."
+MESSAGE_KEYS = ("message", "request", "input")
+"""Arguments in which a model that calls an agent by its name puts what the agent shall do."""
+
+
+class Named(Protocol):
+    """What has to be known of an agent that can take over."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it is good at."""
+        ...
 
 
 class TransferTool:
     """`transfer_to_agent(agent_name, message)`: its result names the agent that takes over.
 
-    An agent that isn't there, or the one that calls, is an unsuccessful result, and the turn goes on.
+    `agents`: those below the caller; `elsewhere`: those around it, which have no node in its graph. An agent that isn't
+    there, or the one that calls, is an unsuccessful result, and the turn goes on.
     """
 
     external = needs_approval = ends_turn = False
     reentrant = True
 
-    def __init__(self, agents: Iterable[Agent], *, caller: str = "") -> None:
-        self._agents = {agent.name: agent.description for agent in agents}
+    def __init__(self, agents: Iterable[Named], *, caller: str = "", elsewhere: Iterable[Named] = ()) -> None:
+        below = {agent.name: agent.description for agent in agents}
+        around = {agent.name: agent.description for agent in elsewhere if agent.name not in below}
+        self.elsewhere = frozenset(around)
+        self._agents = below | around
         self._caller = caller
         listed = "".join(f"\n- {name}: {text}" for name, text in self._agents.items())
         self.spec = ToolSpec(
@@ -49,21 +68,26 @@ class TransferTool:
 
     def rewritten(self, call: ToolCall) -> ToolCall:
         """A call of an agent by its name, as a call of this tool."""
-        texts = (call.arguments.get(key) for key in ("message", "request", "input"))
-        message = next((text for text in texts if isinstance(text, str) and text), DEFAULT_MESSAGE)
-        return call.model_copy(update={"name": TRANSFER, "arguments": {"agent_name": call.name, "message": message}})
+        texts = (call.arguments.get(key) for key in MESSAGE_KEYS)
+        message = next((text for text in texts if isinstance(text, str) and text), None)
+        told = {} if message is None else {"message": message}
+        return call.model_copy(update={"name": TRANSFER, "arguments": {"agent_name": call.name, **told}})
 
     async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """The handover, or why there is none."""
         name = str(arguments.get("agent_name", ""))
         if name == self._caller:
-            return _told(name, f"'{name}' is the agent that speaks already", success=False)
+            return _refused(name, f"'{name}' is the agent that speaks already")
         if name not in self._agents:
-            return _told(name, f"there is no agent '{name}': {alternatives(name, self._agents)}", success=False)
-        return _told(name, str(arguments.get("message") or DEFAULT_MESSAGE), success=True)
+            return _refused(name, f"there is no agent '{name}': {alternatives(name, self._agents)}")
+        asked = str(arguments.get("message") or "")
+        return ToolResult(_told(name, asked or DEFAULT_MESSAGE, success=True), transfer=name, asked=asked)
 
 
-def _told(name: str, message: str, *, success: bool) -> ToolResult:
+def _refused(name: str, why: str) -> ToolResult:
+    return ToolResult(_told(name, why, success=False), error=True)
+
+
+def _told(name: str, message: str, *, success: bool) -> dict[str, Any]:
     kind = "agent_handoff" if success else "error"
-    content = {"success": success, "message": message, "target_agent": name, "transfer_type": kind}
-    return ToolResult(content, transfer=name if success else None, error=not success)
+    return {"success": success, "message": message, "target_agent": name, "transfer_type": kind}

@@ -57,12 +57,6 @@ class _Frame:
             end = None if pointer is None else self.rows[pointer]
         return fold_lists(change for segment in reversed(changes) for change in segment)
 
-    def add(self, row: Row) -> None:
-        self.rows[row.seq] = row
-        self.seqs.append(row.seq)
-        if row.lists:
-            self.listed.append(row.seq)
-
     def remove(self, seqs: Sequence[int]) -> None:
         gone = set(seqs)
         for seq in seqs:
@@ -75,6 +69,7 @@ class _Frame:
 class _Holder:
     lease: Lease
     since: float
+    frames: dict[str, _Frame] = field(default_factory=dict)  # those it has written to
 
 
 class MemoryCheckpoints:
@@ -86,6 +81,7 @@ class MemoryCheckpoints:
 
     persistent = False
     remote = False
+    instant = True  # its methods never wait for anything, so there is nothing to shield from a cancellation
 
     def __init__(self) -> None:
         self._frames: dict[str, dict[str, _Frame]] = {}
@@ -124,16 +120,15 @@ class MemoryCheckpoints:
 
     def _writable(self, lease: Lease, namespace: str) -> _Frame:
         """The frame to write to, made if need be. Raises LeaseLost."""
-        if not self._holds(lease):
+        holder = self._holders.get(lease.lineage)
+        if holder is None or holder.lease.token != lease.token:
             lease.lost = True
             raise lease_lost(lease.lineage, lease.run_id)
-        frames = self._frames.get(lease.lineage)
-        if frames is None:
-            frames = self._frames[lease.lineage] = {}
-        frame = frames.get(namespace)
+        frame = holder.frames.get(namespace)
         if frame is None:
             check_name("namespace", namespace)
-            frame = frames[namespace] = _Frame()
+            frames = self._frames.setdefault(lease.lineage, {})
+            frame = holder.frames[namespace] = frames.setdefault(namespace, _Frame())
         return frame
 
     def _readable(self, lineage: str, namespace: str) -> _Frame:
@@ -151,13 +146,17 @@ class MemoryCheckpoints:
     ) -> int:
         """Keep rows of one frame as they are; returns 0, since nothing is encoded."""
         frame = self._writable(lease, namespace)
-        newest = frame.seqs[-1] if frame.seqs else -1
+        seqs = frame.seqs
+        newest = seqs[-1] if seqs else -1
         for row in rows:
             if row.seq <= newest:
                 raise row_exists(lease.lineage, namespace, row.seq)
             newest = row.seq
         for row in rows:
-            frame.add(row)
+            frame.rows[row.seq] = row
+            seqs.append(row.seq)
+            if row.lists:
+                frame.listed.append(row.seq)
         if closes is not None and closes in frame.activations:
             after = frame.between(closes, newest)
             if not any(row.source == "interrupt" and row.base == closes for row in after):

@@ -18,6 +18,9 @@ _make: Any = getattr(json.encoder, "c_make_encoder", None)  # where the C part i
 _write = _make and _make(  # made once, where `encode` makes one for every call
     None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", False, False, True
 )
+# without the search for blanks around the text that `loads` of the library does: `dumps` writes none
+_scan = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+_DAMAGED = "the row is damaged or not ours"
 _MARK = b"#"  # no JSON text begins with it
 _UNMARK: dict[str, Callable[[str], int | str]] = {"i": lambda text: int(text, 16), "s": str}
 
@@ -34,10 +37,15 @@ def loads(data: bytes) -> Any:
     """
     marked = data[:1] == _MARK
     try:
-        plain = json.loads(str(data[1:] if marked else data, "utf-8", "surrogatepass"))
+        text = str(data[1:] if marked else data, "utf-8", "surrogatepass")
+        plain, end = _scan(text, 0)
+        if end != len(text):
+            raise ValueError(f"something follows the JSON text at {end}")
         return _unmark(plain) if marked else plain
+    except StopIteration as error:
+        raise LoadError(f"{len(data)} stored bytes can't be read: no value at {error}; {_DAMAGED}") from error
     except (ValueError, TypeError, LookupError, RecursionError) as error:
-        raise LoadError(f"{len(data)} stored bytes can't be read: {error}; the row is damaged or not ours") from error
+        raise LoadError(f"{len(data)} stored bytes can't be read: {error}; {_DAMAGED}") from error
 
 
 def plain_text(plain: Any) -> str:

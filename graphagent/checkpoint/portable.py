@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from graphagent.checkpoint.plain_json import dumps
-from graphagent.checkpoint.record import ActivationRow, EffectRow, ListDelta, Loaded, Question, Row
+from graphagent.checkpoint.record import ActivationRow, EffectRow, ListDelta, Loaded, Question, Row, Unencoded
 from graphagent.checkpoint.store import CheckpointStore, PartCodec, encoded_fields, encoded_overlays
 from graphagent.errors import UsageError, alternatives
 
@@ -64,9 +64,14 @@ async def read_frame(
         if done or effects:
             beside[str(header.seq)] = {
                 "results": [_activation_document(one, plain) for one in done.values()],
-                "effects": [asdict(one) for one in effects],
+                "effects": [_effect_document(one) for one in effects],
             }
     return {"lists": sorted(lists), "rows": rows, "beside": beside}
+
+
+def _effect_document(effect: EffectRow) -> dict[str, Any]:
+    kept = effect.result
+    return asdict(replace(effect, result=kept.plain()) if isinstance(kept, Unencoded) else effect)
 
 
 def _row_document(

@@ -7,7 +7,7 @@ never race for a number and the same run makes the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ Source = Literal["input", "step", "interrupt", "end", "edit", "fork", "error"]
 NO_VALUES: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ListDelta:
     """How an append-like field changed: first `drop`, then `put` (both by old index), then `items` at the end."""
 
@@ -131,6 +131,8 @@ class Loaded:
     delta_rows: int = 0  # rows folded since the last snapshot, and
     delta_size: int = 0  # their encoded size in bytes (0 in the memory store); both steer the next snapshot
     snap_size: int = 0
+    finished: Callable[[Any], dict[int, ActivationRow]] | None = None
+    """With a codec what `CheckpointStore.activations` says of the row's base, if the store has read them too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,14 @@ class ActivationRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Unencoded:
+    """A result that a store which isn't persistent keeps as it is. `plain()` encodes it; raises EncodeError."""
+
+    value: Any
+    plain: Callable[[], Any] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class EffectRow:
     """The ledger entry of one side effect. `committed` False: claimed, outcome unknown."""
 
@@ -154,7 +164,7 @@ class EffectRow:
     name: str
     ordinal: int
     committed: bool
-    result: Any = None  # plain data
+    result: Any = None  # plain data, or Unencoded
 
 
 @dataclass(frozen=True, slots=True)

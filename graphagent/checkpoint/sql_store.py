@@ -15,7 +15,8 @@ from graphagent.checkpoint.record import ActivationRow, EffectRow, Header, Loade
 from graphagent.checkpoint.sql import operations, queries
 from graphagent.checkpoint.sql.driver import driver_for
 from graphagent.checkpoint.sql.heartbeat import Heartbeat
-from graphagent.checkpoint.sql.operations import Batch, Claim, Grip, Keys, Operation
+from graphagent.checkpoint.sql.loading import Found, Place
+from graphagent.checkpoint.sql.operations import Batch, Beside, Claim, Grip, Keys, Operation
 from graphagent.checkpoint.sql.options import PoolOptions, Sync
 from graphagent.checkpoint.sql.owner import owner_text
 from graphagent.checkpoint.sql.prune import prune_lineage
@@ -27,7 +28,7 @@ from graphagent.checkpoint.sql.rows import (
     encode_activation,
     encode_row,
 )
-from graphagent.checkpoint.store import Lease, PartCodec, Signal
+from graphagent.checkpoint.store import Lease, PartCodec, Read, Signal
 from graphagent.errors import LeaseLost
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class SqlCheckpoints:
         self.cipher = cipher
         self._driver = driver_for(url, sync, busy_timeout, auto_migrate, pool or PoolOptions())
         self.remote = self._driver.remote  # writes are waited for, so a bound on the time of a save means something
+        self.instant = not self.remote  # nothing is ever waited for, so there is nothing to shield from a cancellation
         self._dialect = self._driver.dialect
         self._ttl = lease_ttl if self._driver.shared else _FOR_EVER
         connect = self._driver.thread_runner if self._driver.shared else None
@@ -83,31 +85,51 @@ class SqlCheckpoints:
 
     async def acquire(self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None) -> Lease:
         """Take the lineage for one run. Raises LineageBusy while another live owner holds it."""
+        return (await self._take(lineage, run_id, on_signal, None))[0]
+
+    async def begin(
+        self,
+        lineage: str,
+        run_id: str,
+        namespace: str = "",
+        seq: int | None = None,
+        *,
+        on_signal: Callable[[Signal], None] | None = None,
+    ) -> tuple[Lease, Read]:
+        """`acquire` and `load` in one go: the lease, and what `load` says with a given codec. Raises LineageBusy."""
+        lease, found = await self._take(lineage, run_id, on_signal, Place(namespace, seq))
+        if found is not None:
+            lease.extra["grip"].keys.frames[namespace] = found.frame
+        return lease, lambda codec: _loaded(lineage, namespace, found, codec)
+
+    async def _take(
+        self, lineage: str, run_id: str, on_signal: Callable[[Signal], None] | None, reads: Place | None
+    ) -> tuple[Lease, Found | None]:
         check_name("lineage", lineage)
         claim = Claim(lineage, run_id, owner_text(), self._ttl, time.time())
         try:
-            key, token = await self._driver.write(lambda: operations.acquire(claim, self._dialect))
+            key, token, found = await self._driver.take(claim, reads)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
-                await self._driver.write(lambda: operations.abandon(claim))
+                await self._driver.write(lambda: operations.abandon(claim), alone=True)
             raise
         lease = Lease(lineage, token, run_id, on_signal)
         lease.extra["grip"] = Grip(lineage, run_id, token, Keys(key))
         self._heartbeat.add(key, lease)
-        return lease
+        return lease, found
 
     async def release(self, lease: Lease) -> None:
         """Give the lineage back; harmless if it was lost."""
         grip: Grip = lease.extra["grip"]
         self._heartbeat.remove(grip.keys.lineage, lease)
-        await self._driver.write(lambda: operations.release(grip))
+        await self._driver.write(lambda: operations.release(grip), alone=True)
 
     async def request_cancel(self, lineage: str) -> bool:
         """Ask the owner, in whatever process, to cancel its run; False if nobody holds the lineage.
 
         An owner in another process hears of it within a second.
         """
-        asked = await self._driver.write(lambda: operations.request_cancel(lineage, self._dialect))
+        asked = await self._driver.write(lambda: operations.request_cancel(lineage, self._dialect), alone=True)
         if asked:
             self._heartbeat.signal(lineage, "cancel")
         return asked
@@ -127,7 +149,11 @@ class SqlCheckpoints:
         That is what counts for the next snapshot; lists are never written again. Raises EncodeError, LeaseLost,
         SaveError.
         """
-        encoded = [(row.seq, (row.run_id, row.fingerprint), encode_row(row, codec)) for row in rows]
+        encoded, size = [], 0
+        for row in rows:
+            columns = encode_row(row, codec)
+            encoded.append((row.seq, (row.run_id, row.fingerprint), columns))
+            size += 0 if columns[_DELTA] is None else len(columns[_DELTA])
         grip = self._grip(lease, namespace)
         if release:  # before the write: a heartbeat that looks right after it would take the lease for lost
             self._heartbeat.remove(grip.keys.lineage, lease)
@@ -140,7 +166,7 @@ class SqlCheckpoints:
             if release:
                 self._heartbeat.add(grip.keys.lineage, lease)
             raise
-        return sum(len(columns[_DELTA]) for _, _, columns in encoded if columns[_DELTA] is not None)
+        return size
 
     @staticmethod
     def _grip(lease: Lease, namespace: str) -> Grip:
@@ -154,11 +180,15 @@ class SqlCheckpoints:
         lease.lost = True
         self._heartbeat.remove(lease.extra["grip"].keys.lineage, lease)
 
-    async def _write_beside(self, lease: Lease, namespace: str, make: Callable[[Grip], Operation[int]]) -> None:
-        """Write something to a frame that isn't a row; `make` makes an operation that returns the frame's key."""
-        grip = self._grip(lease, namespace)
+    async def _write_beside(self, lease: Lease, beside: Beside) -> None:
+        """Write to a frame what isn't a row."""
+        grip, namespace = self._grip(lease, beside.namespace), beside.namespace
+        alone = namespace in grip.keys.frames and len(beside.entries) == 1
         try:
-            grip.keys.frames[namespace] = await self._driver.write(lambda: make(grip))
+            if alone and await self._driver.write(lambda: operations.put_alone(grip, beside), alone=True):
+                return
+            key = await self._driver.write(lambda: operations.put_beside(grip, beside, self._dialect))
+            grip.keys.frames[namespace] = key
         except LeaseLost:
             self._lose(lease)
             raise
@@ -168,52 +198,38 @@ class SqlCheckpoints:
     ) -> None:
         """Keep finished activations of the open step that started from row `base`. Raises EncodeError, LeaseLost."""
         bodies = [(row.position, encode_activation(row, codec)) for row in done]
-        await self._write_beside(
-            lease, namespace, lambda grip: operations.put_activations(grip, namespace, base, bodies, self._dialect)
-        )
+        await self._write_beside(lease, operations.kept_activations(namespace, base, bodies, self._dialect))
 
     async def activations(
         self, lineage: str, namespace: str, base: int, codec: PartCodec | None
     ) -> dict[int, ActivationRow]:
         """The kept activations of an open step, by position. Raises DecodeError."""
-        found = await self._driver.read(lambda: queries.activations(lineage, namespace, base))
-        return {position: decode_activation(position, body, codec) for position, body in found}
+        found = await self._driver.read(lambda: queries.activations(lineage, namespace, base), alone=True)
+        return _activations(found, codec)
 
     async def load(
         self, lineage: str, namespace: str = "", seq: int | None = None, codec: PartCodec | None = None
     ) -> Loaded | None:
         """The newest row (or the one with `seq`) with its state; None if there is none. Raises DecodeError."""
-        found = await self._driver.read(lambda: queries.load(lineage, namespace, seq))
-        if found is None:
-            return None
-        return Loaded(
-            lineage=lineage,
-            namespace=namespace,
-            row=decode_row(found.seq, found.columns, codec),
-            values=decoded_fields({**found.values, **found.lists}, codec),
-            newest=found.newest,
-            delta_rows=found.delta_rows,
-            delta_size=found.delta_size,
-            snap_size=found.snap_size,
-        )
+        return _loaded(lineage, namespace, await self._driver.load(lineage, namespace, seq), codec)
 
     async def history(
         self, lineage: str, namespace: str = "", *, limit: int | None = None, before: int | None = None
     ) -> list[Header]:
         """Headers, newest first; an unknown lineage has none. `before`: only rows with a smaller seq."""
-        return await self._driver.read(lambda: queries.history(lineage, namespace, limit, before))
+        return await self._driver.read(lambda: queries.history(lineage, namespace, limit, before), alone=True)
 
     async def namespaces(self, lineage: str) -> list[str]:
         """The frames of a lineage that have rows, sorted; `""` is the root."""
-        return await self._driver.read(lambda: queries.namespaces(lineage))
+        return await self._driver.read(lambda: queries.namespaces(lineage), alone=True)
 
     async def lineages(self, *, prefix: str = "", limit: int | None = None) -> list[str]:
         """Lineages that have rows, sorted by code points."""
-        return await self._driver.read(lambda: queries.lineages(prefix, limit))
+        return await self._driver.read(lambda: queries.lineages(prefix, limit), alone=True)
 
     async def effects(self, lineage: str, namespace: str, base: int) -> list[EffectRow]:
         """The ledger of the activations that started from row `base`, by position, name and ordinal."""
-        return await self._driver.read(lambda: queries.effects(lineage, namespace, base))
+        return await self._driver.read(lambda: queries.effects(lineage, namespace, base), alone=True)
 
     async def claim_effect(self, lease: Lease, namespace: str, effect: EffectRow) -> None:
         """Record that a side effect is about to begin.
@@ -222,9 +238,7 @@ class SqlCheckpoints:
         """
         check_name("effect", effect.name)
         result = None if effect.result is None else dumps(effect.result)
-        await self._write_beside(
-            lease, namespace, lambda grip: operations.put_effect(grip, namespace, effect, result, self._dialect)
-        )
+        await self._write_beside(lease, operations.effect_entry(namespace, effect, result, self._dialect))
 
     async def commit_effect(self, lease: Lease, namespace: str, effect: EffectRow) -> None:
         """Record the result of a claimed effect."""
@@ -233,11 +247,11 @@ class SqlCheckpoints:
     async def save_graph(self, fingerprint: str, document: Mapping[str, Any]) -> None:
         """Keep the canonical document of a graph; harmless if one is there already."""
         check_name("fingerprint", fingerprint)
-        await self._driver.write(lambda: operations.save_graph(fingerprint, dumps(document)))
+        await self._driver.write(lambda: operations.save_graph(fingerprint, dumps(document)), alone=True)
 
     async def graph(self, fingerprint: str) -> Mapping[str, Any] | None:
         """The document that was kept of a graph, or None. Raises LoadError."""
-        found = await self._driver.read(lambda: queries.graph(fingerprint))
+        found = await self._driver.read(lambda: queries.graph(fingerprint), alone=True)
         return None if found is None else loads(found)
 
     async def pin(self, lineage: str, namespace: str, seq: int, pinned: bool = True) -> None:
@@ -280,3 +294,24 @@ class SqlCheckpoints:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
+
+
+def _loaded(lineage: str, namespace: str, found: Found | None, codec: PartCodec | None) -> Loaded | None:
+    if found is None:
+        return None
+    finished = found.finished
+    return Loaded(
+        lineage=lineage,
+        namespace=namespace,
+        row=decode_row(found.seq, found.columns, codec),
+        values=decoded_fields({**found.values, **found.lists}, codec),
+        newest=found.newest,
+        delta_rows=found.delta_rows,
+        delta_size=found.delta_size,
+        snap_size=found.snap_size,
+        finished=None if finished is None else lambda codec: _activations(finished, codec),
+    )
+
+
+def _activations(found: Sequence[tuple[int, bytes]], codec: PartCodec | None) -> dict[int, ActivationRow]:
+    return {position: decode_activation(position, body, codec) for position, body in found}

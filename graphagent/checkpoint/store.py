@@ -35,6 +35,10 @@ class PartCodec(Protocol):
         ...
 
 
+Read = Callable[[PartCodec | None], Loaded | None]
+"""What `CheckpointStore.load` says with a given codec, of a row that has been read already. Raises DecodeError."""
+
+
 @dataclass(slots=True)
 class Lease:
     """The right to write a lineage. `token` grows with every owner, and each write is checked against it."""
@@ -45,6 +49,33 @@ class Lease:
     on_signal: Callable[[Signal], None] | None = None  # called from any thread
     lost: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Begin(Protocol):
+    """A method `begin` that the class of a store may have besides those of `CheckpointStore`: `acquire` and `load` in
+    one go."""
+
+    async def __call__(
+        self,
+        lineage: str,
+        run_id: str,
+        namespace: str = "",
+        seq: int | None = None,
+        *,
+        on_signal: Callable[[Signal], None] | None = None,
+    ) -> tuple[Lease, Read]:
+        """The lease, and what `load` says. Raises LineageBusy; LoadError for a row that is damaged."""
+        ...
+
+
+def is_instant(store: Any) -> bool:
+    """True if nothing that the store does is ever waited for, so that there is nothing to shield from a cancellation.
+
+    A store says so by `instant = True`, of its class or in itself: what stands around another one and hands its
+    attributes on may well wait.
+    """
+    own = vars(type(store)).get("instant", False) or getattr(store, "__dict__", {}).get("instant", False)
+    return bool(own)
 
 
 class CheckpointStore(Protocol):

@@ -3,12 +3,14 @@ asked before anything runs."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from graphagent.checkpoint.record import Loaded, Row
+from graphagent.checkpoint.record import Loaded
 from graphagent.checkpoint.store import CheckpointStore
+from graphagent.engine.called import SetupOf, called_frames
+from graphagent.engine.due import child_of, origins, parts, places
 from graphagent.engine.frame import Setup
 from graphagent.engine.restore import load_row
 from graphagent.errors import IncompatibleCheckpoint, UsageError
@@ -22,16 +24,23 @@ if TYPE_CHECKING:
     from graphagent.validation.version import Version
 
 Find = Callable[[str], Awaitable[Mapping[str, Any] | None]]
-SetupOf = Callable[[CompiledGraph], Setup]
 MOST_STATES, MOST_SECONDS = 20_000, 2.0
 """Where the search for bad ends gives up, since a resume waits for it; it is a warning then."""
 
 
 async def admit(setup: Setup, setup_of: SetupOf, store: CheckpointStore, loaded: Loaded) -> tuple[str, ...]:
-    """Raise IncompatibleCheckpoint if a stored run can't go on in this graph; returns warnings.
+    """Raise IncompatibleCheckpoint if a stored run can't go on in this graph, or an agent that a tool of it has in
+    flight in its own; returns warnings.
 
     A row that this graph wrote, and the end of a run, are admitted without a look.
     """
+    warnings = await _admitted(setup, setup_of, store, loaded)
+    async for inner, inside in called_frames(setup, setup_of, store, loaded):
+        warnings += await admit(inner, setup_of, store, inside)
+    return warnings
+
+
+async def _admitted(setup: Setup, setup_of: SetupOf, store: CheckpointStore, loaded: Loaded) -> tuple[str, ...]:
     row = loaded.row
     if row.fingerprint == setup.graph.fingerprint or row.source == "end":
         return ()
@@ -97,14 +106,6 @@ def _refusal(
     )
 
 
-class _Due(NamedTuple):
-    """An activation as it is stored."""
-
-    node: str
-    branch: list[list[str]]
-    group: int
-
-
 async def stored_standing(setup: Setup, setup_of: SetupOf, store: CheckpointStore, loaded: Loaded) -> Standing:
     """Where a stored run stands, with the child graphs that are in flight in it.
 
@@ -113,7 +114,7 @@ async def stored_standing(setup: Setup, setup_of: SetupOf, store: CheckpointStor
     from graphagent.validation.standing import OpenGroup, Pending, Standing, Token, Waiting
 
     row = loaded.row
-    plain, due = _parts(row)
+    plain, due = parts(row)
     joins = {
         name: Waiting({source: len(queue) for source, queue in arrived}, fired)
         for name, (arrived, fired) in plain.get("j", {}).items()
@@ -132,30 +133,14 @@ async def stored_standing(setup: Setup, setup_of: SetupOf, store: CheckpointStor
         fields=dict.fromkeys(loaded.values, UNSET),
         decoded=True,
         decided=tuple([pair async for pair in _decided(store, loaded)]),
-        frames=tuple(await _frames(setup, setup_of, store, loaded, due)),
+        frames=tuple(await _frames(setup, setup_of, store, loaded)),
     )
-
-
-def _parts(row: Row) -> tuple[dict[str, Any], list[_Due]]:
-    plain = row.marking["m"] if isinstance(row.marking, dict) and "m" in row.marking else row.marking
-    if isinstance(plain, str):
-        plain = {"f": [[plain]]}
-    due = [_Due(item[0], item[1] if len(item) > 1 else [], item[2] if len(item) > 2 else 0) for item in plain["f"]]
-    return plain, due
-
-
-def _origins(row: Row, due: list[_Due]) -> Iterator[tuple[int, int]]:
-    """Per activation the row it started from, and its place there."""
-    if isinstance(row.marking, dict) and "o" in row.marking:
-        yield from ((base, position) for base, position, *_ in row.marking["o"])
-    else:
-        yield from ((row.base, position) for position in range(len(due)))
 
 
 async def _decided(store: CheckpointStore, loaded: Loaded) -> Any:
     """What finished activations of the open step chose by a jump."""
     row = loaded.row
-    bases: Iterable[int] = {base for base, _ in _origins(row, _parts(row)[1])}
+    bases: Iterable[int] = {base for base, _ in origins(row, parts(row)[1])}
     for base in sorted(bases):
         kept = await store.activations(loaded.lineage, loaded.namespace, base, None)
         for done in kept.values():
@@ -164,24 +149,16 @@ async def _decided(store: CheckpointStore, loaded: Loaded) -> Any:
 
 
 async def _frames(
-    setup: Setup, setup_of: SetupOf, store: CheckpointStore, loaded: Loaded, due: list[_Due]
+    setup: Setup, setup_of: SetupOf, store: CheckpointStore, loaded: Loaded
 ) -> list[tuple[str, Standing]]:
     """The child graphs in flight, by the (old) id of their node."""
     spaces = set(await store.namespaces(loaded.lineage))
     found = []
-    for one, (base, position) in zip(due, _origins(loaded.row, due), strict=True):
-        path = "".join(f"{name}/" for name, _ in one.branch)
-        own = f"{path}{one.node}@{base}.{position}"
-        space = f"{loaded.namespace}/{own}" if loaded.namespace else own
-        child = _child(setup.graph, one.node)
-        if space not in spaces or child is None:
+    for place in places(loaded):
+        child = child_of(setup.graph, place.node)
+        if place.space not in spaces or child is None:
             continue
-        inside = await load_row(store, setup_of(child), loaded.lineage, space)
+        inside = await load_row(store, setup_of(child), loaded.lineage, place.space)
         if inside is not None and inside.row.source != "end":
-            found.append((one.node, await stored_standing(setup_of(child), setup_of, store, inside)))
+            found.append((place.node, await stored_standing(setup_of(child), setup_of, store, inside)))
     return found
-
-
-def _child(graph: CompiledGraph, name: str) -> CompiledGraph | None:
-    node = graph.nodes.get(name) or next((node for node in graph.defs if name in node.formerly), None)
-    return node.child if node is not None and isinstance(node.child, CompiledGraph) else None

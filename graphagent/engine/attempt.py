@@ -34,6 +34,7 @@ from graphagent.errors import (
 )
 from graphagent.graph.marking import Activation
 from graphagent.graph.policies import CachePolicy, RetryPolicy
+from graphagent.patience import at_most
 from graphagent.unset import UNSET
 
 if TYPE_CHECKING:
@@ -64,6 +65,9 @@ class NodeCall:
     cache: NodeCache | None = None
     cache_policy: CachePolicy | None = None
     callbacks: tuple[NodeCallbacks, ...] = ()
+    before: bool = False  # whether a callback has something to do at that moment
+    after: bool = False
+    end: bool = False
 
 
 async def run_activation(frame: Frame, position: int) -> Outcome:
@@ -142,12 +146,14 @@ class _Run:
         if watch is not None:
             outcome = self._watched(watch, outcome)
         outcome.attempts = max(self.attempts, 1)
-        return await self._ended(outcome) if self.call.callbacks and outcome.done else outcome
+        return await self._ended(outcome) if self.call.end and outcome.done else outcome
 
     async def _called(self) -> Outcome:
         call = self.call
+        if not call.before:
+            return await (self._attempted() if call.cache is None else self._through_cache())
         try:
-            result = await call_before(call.callbacks, self.ctx, self.state) if call.callbacks else UNSET
+            result = await call_before(call.callbacks, self.ctx, self.state)
         except Exception as error:
             await self._tell(error, None)
             raise
@@ -157,8 +163,11 @@ class _Run:
         """The outcome once all callbacks have finished their work with it; a failure if they can't."""
         timeout = self.frame.setup.limits.save_timeout
         try:
-            with anyio.move_on_after(timeout) as scope:
-                await call_end(self.call.callbacks, self.ctx, outcome)
+            waits = call_end(self.call.callbacks, self.ctx, outcome)
+            if waits is None:
+                return outcome
+            with at_most(timeout) as scope:
+                await waits
         except Exception as error:
             return failed(_named(self.call, error, self.attempts))
         if scope.cancelled_caught:
@@ -189,7 +198,7 @@ class _Run:
             self.attempts += 1
             self.ctx.restart(self.attempts)
             try:
-                result = await self._once()
+                result = await (self._body() if self.call.timeout is None else self._in_time())
             except InterruptSignal:
                 return self._asked()
             except Exception as error:
@@ -206,18 +215,19 @@ class _Run:
                 return self._asked()
             if self.ctx.asked:  # it asked, and swallowed the signal
                 return self._asked()
-            outcome = await self._after(result, None)
+            outcome = await self._after(result, None) if self.call.after else self._checked(result)
             if keep is not None and outcome.done:
                 keep(result)
             return outcome
 
-    async def _once(self) -> Any:
+    def _body(self) -> Awaitable[Any]:
         ctx = self.ctx if self.call.context else None
+        return self.call.body(self.frame, self.position, self.activation, self.state, ctx)
+
+    async def _in_time(self) -> Any:
         timeout = self.call.timeout
-        if timeout is None:
-            return await self.call.body(self.frame, self.position, self.activation, self.state, ctx)
         with anyio.move_on_after(timeout) as scope:
-            return await self.call.body(self.frame, self.position, self.activation, self.state, ctx)
+            return await self._body()
         assert scope.cancelled_caught
         raise NodeTimeout(
             f"node '{self.call.name}' took longer than its {timeout} s", node=self.call.name, attempts=self.attempts

@@ -7,6 +7,7 @@ sends several events a step.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 import anyio
@@ -15,12 +16,13 @@ T = TypeVar("T")
 
 
 class Channel(Generic[T]):
-    """Writers await `room()` while `len(items) >= size`, then `add`. The reader pops and says `taken`, or awaits `get`.
+    """Writers await `room()` while `len(items) >= size`, then `add`. The reader pops and says `taken` if somebody is
+    `waiting`, or awaits `get`.
 
     `items` is open to both sides because a call for every look at it would be most of what an event costs.
     """
 
-    __slots__ = ("_emptied", "_ended", "_filled", "items", "left", "size")
+    __slots__ = ("_ended", "_filled", "items", "left", "size", "waiting")
 
     def __init__(self, size: int) -> None:
         self.size = max(size, 1)
@@ -28,19 +30,19 @@ class Channel(Generic[T]):
         self.left = False
         self._ended = False
         self._filled: anyio.Event | None = None
-        self._emptied: anyio.Event | None = None
+        self.waiting: anyio.Event | None = None  # a writer that waits for room
 
     async def room(self) -> bool:
         """Wait until there is room for an item; False once the reader has left."""
         while len(self.items) >= self.size and not self.left:
-            if self._emptied is None:
-                self._emptied = anyio.Event()
-            await self._emptied.wait()
+            if self.waiting is None:
+                self.waiting = anyio.Event()
+            await self.waiting.wait()
         return not self.left
 
-    def add(self, item: T) -> None:
-        """Hand over an item; there must be room."""
-        self.items.append(item)
+    def add(self, items: Iterable[T]) -> None:
+        """Hand over items; there must be room."""
+        self.items.extend(items)
         if self._filled is not None:
             self._filled.set()
             self._filled = None
@@ -59,9 +61,9 @@ class Channel(Generic[T]):
 
     def taken(self) -> None:
         """An item was taken: there is room again."""
-        if self._emptied is not None:
-            self._emptied.set()
-            self._emptied = None
+        if self.waiting is not None:
+            self.waiting.set()
+            self.waiting = None
 
     def end(self) -> None:
         """No more items will come."""
@@ -72,5 +74,5 @@ class Channel(Generic[T]):
     def leave(self) -> None:
         """The reader wants no more; writers don't wait any longer."""
         self.left = True
-        if self._emptied is not None:
-            self._emptied.set()
+        if self.waiting is not None:
+            self.waiting.set()

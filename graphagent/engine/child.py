@@ -127,7 +127,10 @@ async def _known(frame: Frame, position: int, ctx: NodeContext | None, setup: Se
 
 async def _begun(frame: Frame, setup: Setup, namespace: str, given: Mapping[str, Any]) -> Frame:
     """A new frame for the child, its input written."""
-    child = new_frame(setup, frame.tree, namespace, frame.store)
+    tree = frame.tree
+    child = new_frame(setup, tree, namespace, frame.store)
+    child.unmet = frame.unmet and namespace not in tree.begun
+    tree.begun |= {namespace}
     merged = start_turn(child, given, f"the input of child graph '{setup.graph.name}'")
     await save_state(child, "input", merged)
     return child

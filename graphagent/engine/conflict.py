@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from graphagent.checkpoint.store import Lease
+from graphagent.checkpoint.store import Begin, Lease, Read
 from graphagent.engine.frame import Tree
 from graphagent.engine.run import Handle
 from graphagent.errors import LineageBusy, RunCancelled
@@ -17,16 +17,23 @@ ConflictPolicy = Literal["reject", "queue", "cancel_previous", "fork"]
 FIRST_WAIT, LONGEST_WAIT = 0.005, 0.25
 
 
-async def take_lineage(executor: Executor, tree: Tree, handle: Handle, *, may_fork: bool) -> Lease:
+async def take_lineage(
+    executor: Executor, tree: Tree, handle: Handle, namespace: str, seq: int | None, *, may_fork: bool
+) -> tuple[Lease, Read | None]:
     """The lease of the tree's lineage by the executor's policy; with `fork` the tree moves to a new lineage.
 
+    With it comes the row of the frame that the run begins at (`seq`, or the newest), if the store reads it along.
     Raises LineageBusy under `reject`, and for a resume under `fork`, which would answer the wrong run.
     """
-    policy = executor.on_conflict
+    policy, store = executor.on_conflict, executor.store
+    # asked of the class: a wrapper that passes on whatever it lacks itself would be gone round
+    begin: Begin | None = store.begin if hasattr(type(store), "begin") else None  # type: ignore[attr-defined]
     wait = FIRST_WAIT
     while True:
         try:
-            return await executor.store.acquire(tree.lineage, tree.run_id, on_signal=handle.on_signal)
+            if begin is not None:
+                return await begin(tree.lineage, tree.run_id, namespace, seq, on_signal=handle.on_signal)
+            return await store.acquire(tree.lineage, tree.run_id, on_signal=handle.on_signal), None
         except LineageBusy:
             if policy == "reject" or (policy == "fork" and not may_fork):
                 raise

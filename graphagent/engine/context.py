@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio.from_thread
 
-from graphagent.checkpoint.plans import plan_for
 from graphagent.checkpoint.record import Question
 from graphagent.clock import Clock
-from graphagent.engine.effects import Claim, Ledger, inside_step, refuse_inside_step, return_type
+from graphagent.engine.effects import Claim, Ledger, inside_step, refuse_inside_step
 from graphagent.engine.hooks import settled
 from graphagent.engine.questions import (
     InterruptSignal,
@@ -58,7 +57,6 @@ class NodeContext:
 
     __slots__ = (
         "_activation",
-        "_asked",
         "_attempt",
         "_before",
         "_frame",
@@ -67,6 +65,7 @@ class NodeContext:
         "_ordinal",
         "_position",
         "_random",
+        "asked",
     )
 
     def __init__(self, frame: Frame, position: int, activation: Activation) -> None:
@@ -76,7 +75,7 @@ class NodeContext:
         self._attempt = 1
         self._ordinal = 0
         self._before = 0  # questions of callbacks before the first attempt
-        self._asked: list[Question] = []
+        self.asked: tuple[Question, ...] = ()  # of this attempt, without an answer yet
         self._nested: dict[str, int] = {}
         self._ledger: Ledger | None = None
         self._random: random.Random | None = None
@@ -180,7 +179,7 @@ class NodeContext:
     def ask(self, key: str, prompt: Any, answer_type: Any) -> Any:
         """The answer, or the question noted and InterruptSignal raised."""
         refuse_inside_step(key)
-        if any(question.key == key for question in self._asked):  # a wrapper swallowed the signal and tries again
+        if any(question.key == key for question in self.asked):  # a wrapper swallowed the signal and tries again
             raise InterruptSignal(key)
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
         frame = self._frame
@@ -218,7 +217,7 @@ class NodeContext:
                     f"interrupt '{key}' of node '{known.node}' asks for a secret, and answers are stored in clear; ask "
                     f"for the name of an entry in a vault, or have the caller hand the secret over as context=..."
                 )
-        self._asked.append(known)
+        self.asked += (known,)
         raise InterruptSignal(key)
 
     async def step(
@@ -238,9 +237,8 @@ class NodeContext:
         """
         claim = await self.claim(name, fn, reconcile is not None, idempotent)
         if claim.open:
-            call = reconcile if claim.unknown and reconcile is not None else functools.partial(fn, *args)
             with inside_step(name):
-                result = await settled(call())
+                result = await settled(reconcile() if claim.unknown and reconcile is not None else fn(*args))
             await self.commit(claim, result)
         return claim.result
 
@@ -260,8 +258,10 @@ class NodeContext:
         """Send a piece of a model's own thinking as it comes, to whoever listens to mode `messages`."""
         await self._send("messages", "reasoning", text)
 
-    def usage(self, *, input_tokens: int = 0, output_tokens: int = 0, cost: float = 0.0, calls: int = 0) -> None:
-        """Count what this node has used, against the budget of the run."""
+    def usage(
+        self, *, input_tokens: int = 0, output_tokens: int = 0, cost: float | None = None, calls: int = 0
+    ) -> None:
+        """Count what this node has used, against the budget of the run. `cost`: None if it is not known."""
         self._frame.tree.meter.add(input_tokens=input_tokens, output_tokens=output_tokens, cost=cost, calls=calls)
 
     async def _send(self, mode: str, kind: str, payload: Any) -> None:
@@ -271,24 +271,19 @@ class NodeContext:
 
     # -- the engine's side -------------------------------------------------------------------------
 
-    @property
-    def asked(self) -> tuple[Question, ...]:
-        """The questions of this attempt that have no answer yet."""
-        return tuple(self._asked)
-
     async def claim(self, name: str, fn: Callable[..., Any], reconciles: bool, idempotent: bool) -> Claim:
         """Begin an effect in the ledger (see `Ledger.claim`)."""
-        if self._asked:  # nothing is done behind a question that has no answer yet
-            raise InterruptSignal(self._asked[0].key)
+        if self.asked:  # nothing is done behind a question that has no answer yet
+            raise InterruptSignal(self.asked[0].key)
         if self._ledger is None:
             self._ledger = Ledger(self._frame, self._frame.origin(self._position))
-        key = self.idempotency_key(name)
-        return await self._ledger.claim(name, key, plan_for(return_type(fn)), may_repeat=reconciles or idempotent)
+        may_repeat = reconciles or idempotent
+        return await self._ledger.claim(name, lambda: self.idempotency_key(name), fn, may_repeat=may_repeat)
 
-    async def commit(self, claim: Claim, result: Any) -> None:
-        """Record the result of an effect."""
+    async def commit(self, claim: Claim, result: Any, *, final: bool = False) -> None:
+        """Record the result of an effect (see `Ledger.commit`)."""
         assert self._ledger is not None
-        await self._ledger.commit(claim, result)
+        await self._ledger.commit(claim, result, final=final)
 
     @property
     def place(self) -> tuple[Frame, int]:
@@ -308,7 +303,7 @@ class NodeContext:
 
     def take(self, questions: tuple[Question, ...]) -> None:
         """Take over the questions of a child, and unwind."""
-        self._asked += questions
+        self.asked += questions
         raise InterruptSignal(questions[0].key if questions else "pause")
 
     def restart(self, attempt: int) -> None:
@@ -317,7 +312,7 @@ class NodeContext:
             self._before = self._ordinal
         self._attempt = attempt
         self._ordinal = self._before
-        self._asked = []
+        self.asked = ()
         self._nested = {}
         self._random = None
         if self._ledger is not None:

@@ -103,8 +103,11 @@ class _Eager:
                 break
             busy.add(origin.node)
             scope = self.running[origin] = anyio.CancelScope()
-            if frame.tree.emitter is not None:
-                await frame.tree.emitter.step_begins(frame, Step((position,), step.nodes), places_of(frame))
+            emitter = frame.tree.emitter
+            if emitter is not None and (
+                waits := emitter.step_begins(frame, Step((position,), step.nodes), places_of(frame))
+            ):
+                await waits
             # the activation keeps the state and the frontier it started from, whatever completes meanwhile
             begun = copy.copy(frame)
             begun.values = frame.inputs.get(origin, frame.values)
@@ -192,8 +195,8 @@ class _Eager:
                 questions=tuple(replace(q, position=moved.get(q.position, q.position)) for q in self.stop.questions)
             )
         self._note_writes(origin, outcome)
-        if emitter is not None:
-            await emitter.step_ended(frame, result, {position: outcome}, places)
+        if emitter is not None and (waits := emitter.step_ended(frame, result.merged, {position: outcome}, places)):
+            await waits
         if breaks is not None and (self.stop is None or self.stop.kind != "failed"):
             self.stop = breaks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 
 from graphagent.engine.execute import execute
-from graphagent.engine.frame import Frame, Origin
+from graphagent.engine.frame import Frame, Origin, is_root
 from graphagent.engine.merge import merge_writes
 from graphagent.engine.outcome import failed
 from graphagent.engine.persist import named_encode_error, save_end, save_rest, save_step, save_stop
@@ -17,6 +17,8 @@ async def end(frame: Frame, stop: Stop) -> Stop:
     """Write what a stop leaves behind. Writing is not cut short by a cancellation."""
     if stop.kind == "completed" and (frame.ended or not frame.tree.durable):
         return stop
+    if frame.tree.instant and stop.kind != "limit":  # a landing node may wait
+        return await _end(frame, stop)
     with anyio.CancelScope(shield=True):
         return await _end(frame, stop)
     raise AssertionError("a shielded scope doesn't swallow")
@@ -55,7 +57,7 @@ async def _interrupt(frame: Frame, stop: Stop) -> Stop:
 async def _limit(frame: Frame, stop: Stop) -> Stop:
     """Let the landing node have the last step, if there is one; the frontier stays for a resume."""
     name = frame.setup.limits.landing
-    if frame.held or name is None or frame.namespace or frame.landed:
+    if frame.held or name is None or not is_root(frame.namespace) or frame.landed:
         frame.held = {position: outcome for position, outcome in frame.held.items() if outcome.done}
         if frame.held or not frame.setup.save_each_step:
             await save_stop(frame, "error", note={"limit": stop.reason})
@@ -82,7 +84,7 @@ async def _limit(frame: Frame, stop: Stop) -> Stop:
     frame.step += 1
     frame.steps += 1
     await save_rest(frame)
-    return _because(stop, f"{stop.reason}; landed at '{name}'")
+    return _because(stop._replace(landed=name), f"{stop.reason}; landed at '{name}'")
 
 
 def _because(stop: Stop, reason: str) -> Stop:

@@ -11,7 +11,7 @@ import anyio
 
 from graphagent.checkpoint.memory import MemoryCheckpoints
 from graphagent.checkpoint.record import Loaded
-from graphagent.checkpoint.store import CheckpointStore
+from graphagent.checkpoint.store import CheckpointStore, Read, is_instant
 from graphagent.clock import Clock, SystemClock
 from graphagent.engine.admit import admit
 from graphagent.engine.channel import Channel
@@ -280,6 +280,7 @@ class Executor(TimeTravel):
         tree = Tree(lineage, fresh_id(), Meter(self._options.clock, budget), context, self._store)
         tree.emitter, tree.durable = emitter, self._durable
         tree.waits = getattr(self._store, "remote", False)
+        tree.instant = emitter is None and is_instant(self._store)
         return tree
 
     async def _run(
@@ -294,20 +295,26 @@ class Executor(TimeTravel):
     ) -> RunResult:
         tree = self._tree(lineage or fresh_id(), context, budget, emitter)
         if lineage is not None or self._durable:
-            async with self._opened(tree, namespace) as handle:
-                frame, merged = await self._turn(tree, namespace, input, turn)
-                note = migration_note(frame)
-                return await drive_root(
-                    frame, handle, self._drive, lambda: save_state(frame, "input", merged, note=note)
-                )
+            return await self._run_turn(tree, namespace, input, turn, fresh=lineage is None)
         frame = new_frame(self._setup, tree, namespace, self._store)
         start_turn(frame, input, "the input")
         frame.base = frame.seq = 0
+        frame.unmet = True
         return await drive_root(frame, None if emitter is None else new_handle(tree), self._drive)
 
-    async def _turn(self, tree: Tree, namespace: str, input: Any, turn: _Turn) -> tuple[Frame, Merged]:
+    async def _run_turn(self, tree: Tree, namespace: str, input: Any, turn: _Turn, *, fresh: bool) -> RunResult:
+        """A turn of a lineage that others can reach; `fresh`: its name is new."""
+        async with self._opened(tree, namespace) as (handle, known):
+            frame, merged = await self._turn(tree, namespace, input, turn, known)
+            frame.unmet = fresh
+            note = migration_note(frame)
+            return await drive_root(frame, handle, self._drive, lambda: save_state(frame, "input", merged, note=note))
+
+    async def _turn(
+        self, tree: Tree, namespace: str, input: Any, turn: _Turn, known: Read | None
+    ) -> tuple[Frame, Merged]:
         """A frame at the beginning of a turn, and what its input row has to say."""
-        loaded = await load_row(self._store, self._setup, tree.lineage, namespace)
+        loaded = await load_row(self._store, self._setup, tree.lineage, namespace, known=known)
         if loaded is None:
             frame = new_frame(self._setup, tree, namespace, self._store)
         else:
@@ -340,9 +347,9 @@ class Executor(TimeTravel):
         emitter: Emitter | None,
     ) -> RunResult:
         tree = self._tree(lineage, context, budget, emitter)
-        async with self._opened(tree, namespace, resume=True) as handle:
-            seq = self._seq_of(lineage, namespace, checkpoint)
-            loaded = await load_row(self._store, self._setup, lineage, namespace, seq)
+        seq = self._seq_of(lineage, namespace, checkpoint)
+        async with self._opened(tree, namespace, seq, resume=True) as (handle, known):
+            loaded = await load_row(self._store, self._setup, lineage, namespace, seq, known=known)
             if loaded is None:
                 raise await self._not_found(lineage, namespace, checkpoint)
             tree.warnings += await admit(self._setup, self._setup_of, self._store, loaded)
@@ -363,13 +370,16 @@ class Executor(TimeTravel):
             return await drive_root(frame, handle, self._drive, lambda: save_stop(frame, "interrupt", note=note))
 
     @asynccontextmanager
-    async def _opened(self, tree: Tree, namespace: str, resume: bool = False) -> AsyncIterator[Handle]:
-        """The lineage held for one run, and the run known to `pause` and `cancel`."""
+    async def _opened(
+        self, tree: Tree, namespace: str, seq: int | None = None, *, resume: bool = False
+    ) -> AsyncIterator[tuple[Handle, Read | None]]:
+        """The lineage held for one run, the row that it begins at if that is known, and the run known to `pause` and
+        `cancel`."""
         handle = new_handle(tree)
-        tree.lease = await take_lineage(self, tree, handle, may_fork=not resume)
+        tree.lease, known = await take_lineage(self, tree, handle, namespace, seq, may_fork=not resume)
         self._running[tree.lineage] = handle
         try:
-            yield handle
+            yield handle, known
         except BaseException:
             await give_back(tree)
             raise

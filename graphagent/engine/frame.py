@@ -93,6 +93,8 @@ class Tree:
     stop: str | None = None  # "pause" (graceful), "forced" or "cancel": seen between steps
     cancelled: bool = False
     lost: bool = False  # the lease was taken over
+    begun: frozenset[str] = frozenset()  # namespaces of child frames that this run has begun
+    instant: bool = False  # nothing that a save does is waited for: neither the store nor a reader of events
     waits: bool = False  # writes to the store are waited for, so that a bound on their time means something
     durable: bool = True  # False: the store only parks an interrupted run inside this process
     released: bool = False
@@ -138,6 +140,7 @@ class Frame:
     passed: frozenset[int] = frozenset()  # positions whose breakpoint a resume has passed
     origins: list[Origin] | None = None  # of the frontier; None: all started from row `base`
     resuming: bool = False  # no step has been taken since the frame was loaded
+    unmet: bool = False  # no effect under its namespace is older than the frame: there is none to look for
     ran: Ran | None = None  # a lone node has run and waits for the loop to settle it
     started: dict[Origin, int] = field(default_factory=dict)  # eager: the newest row when an activation started
     inputs: dict[Origin, dict[str, Any]] = field(default_factory=dict)  # what those of an earlier run had started on
@@ -185,6 +188,11 @@ def activation_text(graph: CompiledGraph, activation: Activation, visit: int) ->
     """Branch, node and visit of an activation as text."""
     name = f"{graph.names[activation.node]}#{visit}"
     return f"{text_of(activation.branch)}/{name}" if activation.branch else name
+
+
+def is_root(namespace: str) -> bool:
+    """True for the namespace of a run itself, as that of an agent; that of a child graph says where it is run."""
+    return "@" not in namespace
 
 
 def child_namespace(frame: Frame, position: int, scope: str = "") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any
@@ -64,8 +64,19 @@ async def call_on_error(callbacks: Sequence[NodeCallbacks], ctx: Any, state: Any
             await settled(callback.on_error(ctx, state, error))
 
 
-async def call_end(callbacks: Sequence[NodeCallbacks], ctx: Any, outcome: Any) -> None:
-    """Let every callback finish its work before the activation counts as finished."""
+def call_end(callbacks: Sequence[NodeCallbacks], ctx: Any, outcome: Any) -> Awaitable[None] | None:
+    """Let every callback finish its work before the activation counts as finished: None if all of them have, else what
+    has to be awaited for that."""
+    for place, callback in enumerate(callbacks):
+        if callback.on_activation_end is not None:
+            waits = callback.on_activation_end(ctx, outcome)
+            if waits is not None and isawaitable(waits):
+                return _rest(waits, callbacks[place + 1 :], ctx, outcome)
+    return None
+
+
+async def _rest(waits: Awaitable[Any], callbacks: Sequence[NodeCallbacks], ctx: Any, outcome: Any) -> None:
+    await waits
     for callback in callbacks:
         if callback.on_activation_end is not None:
             await settled(callback.on_activation_end(ctx, outcome))

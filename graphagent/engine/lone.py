@@ -1,7 +1,7 @@
 """The step of a single activation, made cheap: no task, no list, no outcome object, one coroutine.
 
 It goes through the same phases as `loop.py` and decides nothing of its own: whatever is unusual (a context, a retry, a
-failure, a jump, a join, a breakpoint, a listener, the end) is handed back to the loop, which does it in general.
+failure, a jump, a join, a breakpoint, the end) is handed back to the loop, which does it in general.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from graphagent.engine.merge import Merged
 from graphagent.engine.persist import save_step
 from graphagent.engine.plan import natural_end
 from graphagent.engine.stray import stray
+from graphagent.engine.stream import LoneEnd
 from graphagent.errors import EncodeError
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.fields import Field
@@ -76,13 +77,15 @@ def _after(graph: CompiledGraph, node: int, chosen: tuple[int, ...]) -> Marking 
 
 
 def is_lone(frame: Frame) -> bool:
-    """True if the frame stands at a single activation with nothing else open, and nobody has to be told of it."""
-    tree, marking = frame.tree, frame.marking
+    """True if the frame stands at a single activation of a LoneNode with nothing else open."""
+    frontier = frame.marking.frontier
+    if len(frontier) != 1:
+        return False
+    node = frontier[0].node
     return (
-        tree.emitter is None
-        and tree.meter.budget is None
-        and len(marking.frontier) == 1
-        and marking is frame.graph.singles[marking.frontier[0].node]
+        frame.setup.lone[node] is not None
+        and frame.marking is frame.graph.singles[node]
+        and frame.tree.meter.budget is None
         and not (frame.held or frame.questions or frame.origins)
     )
 
@@ -96,15 +99,25 @@ async def run_lone(frame: Frame) -> Step | None:
     lone, singles, view, fields = setup.lone, graph.singles, graph.schema.view, graph.schema.fields
     usage, recent, bound = tree.meter.usage, frame.recent, frame.step_bound
     writes = frame.store is not None and tree.durable
-    marking = frame.marking
+    marking, emitter = frame.marking, tree.emitter
+    update: dict[str, Any] | None = None
+    ended: LoneEnd | None = None  # the last step, told with the start of the next: nothing is awaited in between
     while True:
         # plan
-        frontier = marking.frontier
-        if len(frontier) != 1 or marking is not singles[frontier[0].node]:
-            return None
-        here = lone[frontier[0].node]
+        here, frontier = None, marking.frontier
+        if len(frontier) == 1 and marking is singles[frontier[0].node]:
+            here = lone[frontier[0].node]
         if here is None or frame.steps >= bound or tree.stop is not None:
+            if emitter is not None and (waits := emitter.lone_turn(frame, ended, None)):
+                await waits
             return None
+        if emitter is not None:
+            update = {}
+            if waits := emitter.lone_turn(frame, ended, here.step.nodes[0]):
+                await waits
+        if frame.steps % BREATHE == BREATHE - 1:
+            del recent[:-RECENT]
+            await anyio.lowlevel.checkpoint()
         # execute
         values = frame.values
         try:
@@ -113,21 +126,12 @@ async def run_lone(frame: Frame) -> Step | None:
             frame.ran = Ran(None, error if isinstance(error, Exception) else stray(error))
             return here.step
         # merge
-        merged = _assigned(values, result, fields) if type(result) is dict else None
+        merged = _assigned(values, result, fields, update) if type(result) is dict else None
         if merged is None:
             frame.ran = Ran(result)
             return here.step
-        label: Any = UNSET
-        after = here.after
-        if here.router is not None:
-            try:
-                label = here.router(view(merged.state))
-                after = here.by_label.get(label)
-            except Exception as error:
-                frame.ran = Ran(result, None, UNSET, error)
-                return here.step
-        if after is None:  # a label that leads nowhere, or to a stop that wants an explanation
-            frame.ran = Ran(result, None, label)
+        label, after = (UNSET, here.after) if here.router is None else _routed(frame, here, result, view(merged.state))
+        if after is None:
             return here.step
         # checkpoint
         if writes:
@@ -145,14 +149,32 @@ async def run_lone(frame: Frame) -> Step | None:
         frame.steps += 1
         frame.resuming = False
         usage.steps += 1
-        if frame.steps % BREATHE == 0:
-            del recent[:-RECENT]
-            await anyio.lowlevel.checkpoint()
+        if update is not None:
+            ended = merged, update, here.step.nodes[0]
         recent.append(here.step.nodes)
 
 
-def _assigned(values: dict[str, Any], result: dict[str, Any], fields: Mapping[str, Field]) -> Merged | None:
-    """The update merged, if it is plain assignment, or appending, that validates; None leaves it to the loop."""
+def _routed(frame: Frame, here: LoneNode, result: Any, state: Any) -> tuple[Any, Marking | None]:
+    """What the router says, and the marking it leads to. None where the loop has to go on: the router failed, or its
+    label leads nowhere, or to a stop that wants an explanation."""
+    assert here.router is not None
+    label: Any = UNSET
+    try:
+        label = here.router(state)
+        after = here.by_label.get(label)
+    except Exception as error:
+        frame.ran = Ran(result, None, UNSET, error)
+        return label, None
+    if after is None:
+        frame.ran = Ran(result, None, label)
+    return label, after
+
+
+def _assigned(
+    values: dict[str, Any], result: dict[str, Any], fields: Mapping[str, Field], update: dict[str, Any] | None
+) -> Merged | None:
+    """The result merged, if it is plain assignment, or appending, that validates; None leaves it to the loop. `update`
+    gets what was validated, if somebody is to be told of it."""
     after = values.copy()
     changed = {}
     lists: dict[str, ListDelta] = NO_LISTS
@@ -163,17 +185,21 @@ def _assigned(values: dict[str, Any], result: dict[str, Any], fields: Mapping[st
         old = values.get(name, UNSET)
         try:
             if field.plain:
-                if value is not old:
-                    after[name] = changed[name] = field.validate(value)
+                if value is old:
+                    continue
+                checked = after[name] = changed[name] = field.validate(value)
             elif field.writers == "many" and field.form == "value" and old is not UNSET:
-                after[name] = changed[name] = field.apply(old, field.validate(value))
+                checked = field.validate(value)
+                after[name] = changed[name] = field.apply(old, checked)
             elif field.reducer is append and type(old) is list and value is not old:
-                items = field.validate(value)
-                after[name] = old + items
-                if items:
-                    lists = {**lists, name: ListDelta(items)}
+                checked = field.validate(value)
+                after[name] = old + checked
+                if checked:
+                    lists = {**lists, name: ListDelta(checked)}
             else:
                 return None
+            if update is not None:
+                update[name] = checked
         except Exception:  # the loop meets it again and gives it a name
             return None
     return Merged(after, changed, {}, lists)

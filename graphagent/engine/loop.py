@@ -22,8 +22,8 @@ async def run_supersteps(frame: Frame) -> Stop:
         if isinstance(step, Stop):
             return await end(frame, step)
         places = () if emitter is None else places_of(frame)
-        if emitter is not None:
-            await emitter.step_begins(frame, step, places)
+        if emitter is not None and frame.ran is None and (waits := emitter.step_begins(frame, step, places)):
+            await waits
 
         try:
             await execute(frame, step.todo)
@@ -45,8 +45,8 @@ async def run_supersteps(frame: Frame) -> Stop:
             return await end(frame, unstorable(frame, error))
 
         outcomes = advance(frame, result, step.nodes)
-        if emitter is not None:
-            await emitter.step_ended(frame, result, outcomes, places)
+        if emitter is not None and (waits := emitter.step_ended(frame, result.merged, outcomes, places)):
+            await waits
         if breaks is not None:
             return await end(frame, breaks)
 

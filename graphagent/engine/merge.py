@@ -66,7 +66,7 @@ def _merge_one(schema: StateSchema, state: dict[str, Any], who: str, update: Map
     lists: dict[str, ListDelta] = {}
     for name, value in update.items():
         field = schema.fields[name]
-        if field.plain:
+        if field.replaced:
             after[name] = value
             if not field.transient:
                 values[name] = value

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from graphagent.checkpoint.plans import plan_for
 from graphagent.checkpoint.record import Question
 from graphagent.engine.context import NodeContext
-from graphagent.engine.effects import Claim, Ledger, return_type
+from graphagent.engine.effects import Claim, Ledger
 from graphagent.engine.questions import InterruptSignal
 
 QUESTIONS = 1000
@@ -39,18 +38,18 @@ class PartContext(NodeContext):
 
     def ask(self, key: str, prompt: Any, answer_type: Any) -> Any:
         """See `NodeContext.ask`; the question counts as one of the whole node too."""
-        known = len(self._asked)
+        known = len(self.asked)
         try:
             return super().ask(key, prompt, answer_type)
         except Exception as error:
             self.broken = error
             raise
         finally:
-            self._parent._asked += self._asked[known:]
+            self._parent.asked += self.asked[known:]
 
     def take(self, questions: tuple[Question, ...]) -> None:
         """See `NodeContext.take`; the questions count as those of the whole node too."""
-        self._parent._asked += questions
+        self._parent.asked += questions
         super().take(questions)
 
     def nested(self, scope: str) -> str:
@@ -59,22 +58,22 @@ class PartContext(NodeContext):
 
     async def claim(self, name: str, fn: Callable[..., Any], reconciles: bool, idempotent: bool) -> Claim:
         """See `NodeContext.claim`; what other parts have asked doesn't hold this one up."""
-        if self._asked:
-            raise InterruptSignal(self._asked[0].key)
+        if self.asked:
+            raise InterruptSignal(self.asked[0].key)
         parent = self._parent
         if parent._ledger is None:
             parent._ledger = Ledger(self._frame, self._frame.origin(self._position))
-        plan, key = plan_for(return_type(fn)), self.idempotency_key(name)
+        own, may_repeat = f"{self._scope}/{name}", reconciles or idempotent
         try:
-            return await parent._ledger.claim(f"{self._scope}/{name}", key, plan, may_repeat=reconciles or idempotent)
+            return await parent._ledger.claim(own, lambda: self.idempotency_key(name), fn, may_repeat=may_repeat)
         except Exception as error:
             self.broken = error
             raise
 
-    async def commit(self, claim: Claim, result: Any) -> None:
+    async def commit(self, claim: Claim, result: Any, *, final: bool = False) -> None:
         """See `NodeContext.commit`."""
         try:
-            await self._parent.commit(claim, result)
+            await self._parent.commit(claim, result, final=final)
         except Exception as error:
             self.broken = error
             raise
@@ -82,4 +81,4 @@ class PartContext(NodeContext):
 
 def put_in_order(ctx: NodeContext, parts: Iterable[PartContext]) -> None:
     """Let the open questions of a node stand in the order of its parts, whichever of them asked first."""
-    ctx._asked[:] = [question for part in parts for question in part._asked]
+    ctx.asked = tuple(question for part in parts for question in part.asked)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, TypeVar
 
-import anyio
-
 from graphagent.checkpoint.record import ActivationRow, ListDelta, Question, Row, Source
 from graphagent.engine.frame import Frame, Origin
 from graphagent.engine.graphs import keep_graphs
@@ -15,6 +13,7 @@ from graphagent.engine.merge import Merged, delta_between
 from graphagent.engine.outcome import failed, to_row
 from graphagent.errors import CheckpointError, EncodeError, SaveError
 from graphagent.graph.marking import Marking
+from graphagent.patience import at_most
 
 T = TypeVar("T")
 SNAPSHOT_AFTER = 128
@@ -271,26 +270,20 @@ async def _append(
     closes: int | None = None,
     release: bool = False,
 ) -> None:
-    store = frame.store
+    store, tree, setup = frame.store, frame.tree, frame.setup
     assert store is not None
-    wide = len(frame.marking.frontier) > 1 or frame.kept
+    if closes is not None and not frame.kept and len(frame.marking.frontier) < 2:
+        closes = None  # nothing was kept of this step
     try:
-        if frame.setup.debug and frame.tree.durable and not store.persistent:
+        if setup.debug and tree.durable and not store.persistent:
             for row in rows:  # a test on a store in memory finds what a database would refuse
-                frame.setup.codec.check(row)
-        lease = frame.tree.lease or await frame.tree.writer()
+                setup.codec.check(row)
+        lease = tree.lease or await tree.writer()
         if not frame.graph_kept:
             await _bounded(frame, keep_graphs(store, frame.graph))
             frame.graph_kept = True
-        write = store.append(
-            lease,
-            frame.namespace,
-            rows,
-            frame.setup.codec,
-            closes=closes if wide else None,
-            release=release,
-        )
-        size = await (_bounded(frame, write) if frame.tree.waits else write)
+        write = store.append(lease, frame.namespace, rows, setup.codec, closes=closes, release=release)
+        size = await (_bounded(frame, write) if tree.waits else write)
     except CheckpointError:
         frame.seq -= len(rows)
         raise
@@ -306,13 +299,13 @@ async def _append(
     else:
         frame.delta_rows += 1
         frame.delta_size += size
-    frame.fresh = False
-    frame.ended = rows[-1].source == "end"
-    frame.tree.released = frame.tree.released or release
-    frame.head = rows[-1].seq
-    if frame.tree.emitter is not None:
-        await frame.tree.emitter.checkpoint(frame, rows)
-    if not frame.setup.save_each_step:
+    last = rows[-1]
+    frame.fresh, frame.ended, frame.head = False, last.source == "end", last.seq
+    if release:
+        tree.released = True
+    if tree.emitter is not None:
+        await tree.emitter.checkpoint(frame, rows)
+    if not setup.save_each_step:
         frame.saved = frame.values if state is None else state
         frame.unsaved_nodes.clear()
 
@@ -325,10 +318,8 @@ async def _bounded(frame: Frame, write: Awaitable[T]) -> T:
     if not frame.tree.waits:
         return await write
     timeout = frame.setup.limits.save_timeout
-    try:
-        with anyio.fail_after(timeout, shield=True):
-            return await write
-    except TimeoutError as error:
-        raise SaveError(
-            f"a checkpoint of lineage '{frame.lineage}' was not written within {timeout} s (limits.save_timeout)"
-        ) from error
+    with at_most(timeout, shield=True):
+        return await write
+    raise SaveError(
+        f"a checkpoint of lineage '{frame.lineage}' was not written within {timeout} s (limits.save_timeout)"
+    )

@@ -15,12 +15,14 @@ from graphagent.graph.transitions import starving
 
 
 class Stop(NamedTuple):
-    """Why the loop ends. `kind`: `completed`, `stalled`, `cancelled`, `limit`, `asked` or `failed`."""
+    """Why the loop ends. `kind`: `completed`, `stalled`, `cancelled`, `limit`, `asked` or `failed`. `landed`: the
+    landing node that has run."""
 
     kind: Literal["completed", "stalled", "cancelled", "limit", "asked", "failed"]
     reason: str = ""
     questions: tuple[Question, ...] = ()
     error: Exception | None = None
+    landed: str | None = None
 
 
 def plan(frame: Frame, running: frozenset[int] = frozenset()) -> Step | Stop:

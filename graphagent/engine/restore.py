@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from graphagent.checkpoint.record import ActivationRow, Loaded
-from graphagent.checkpoint.store import CheckpointStore
-from graphagent.engine.frame import Frame, Origin, Setup, Tree
+from graphagent.checkpoint.store import CheckpointStore, Read
+from graphagent.engine.frame import Frame, Origin, Setup, Tree, is_root
 from graphagent.engine.marking_codec import decode_marking, node_named
 from graphagent.engine.merge import Merged, delta_between, merge_writes
 from graphagent.engine.outcome import from_row
 from graphagent.engine.questions import carried
-from graphagent.engine.state_codec import contained
+from graphagent.engine.state_codec import StateCodec, contained
 from graphagent.engine.translate import Translated, Translation, translated
 from graphagent.errors import InvalidUpdate, LoadError, UndeclaredField, alternatives
 from graphagent.graph.marking import Marking
@@ -34,7 +34,7 @@ def new_frame(setup: Setup, tree: Tree, namespace: str, store: CheckpointStore |
         values=setup.graph.schema.start_values(),
         store=store,
         context=tree.context,
-        step_bound=limits.max_steps - (1 if limits.landing and not namespace else 0),
+        step_bound=limits.max_steps - (1 if limits.landing and is_root(namespace) else 0),
     )
 
 
@@ -121,7 +121,7 @@ async def load_frame(setup: Setup, tree: Tree, namespace: str, loaded: Loaded) -
     if origins is not None:
         await _take_up_inputs(frame, {o: at[3] for o, at in zip(frame.origins or (), origins, strict=False)})
     if len(frame.marking.frontier) > 1 or row.source in ("interrupt", "error"):
-        await _take_up_finished(frame)
+        await _take_up_finished(frame, loaded)
     return frame
 
 
@@ -158,11 +158,12 @@ async def _take_up_inputs(frame: Frame, started: dict[Origin, int]) -> None:
                 frame.inputs[origin] = {**defaults, **contained(schema, earlier.values)}
 
 
-async def _take_up_finished(frame: Frame) -> None:
+async def _take_up_finished(frame: Frame, loaded: Loaded) -> None:
     assert frame.store is not None
     places = {(origin.base, origin.position): i for i, origin in enumerate(map(frame.origin, _all(frame)))}
     for base in dict.fromkeys(base for base, _ in places):
-        for row, changed in await _finished(frame, base):
+        known = loaded.finished if base == frame.base else None
+        for row, changed in await _finished(frame, base, known):
             place = places.get((base, row.position))
             if place is not None and frame.marking.frontier[place].node == node_named(frame.graph, row.node):
                 frame.held[place] = from_row(frame.graph, row)
@@ -170,16 +171,24 @@ async def _take_up_finished(frame: Frame) -> None:
                     frame.kept.add(place)
 
 
-async def _finished(frame: Frame, base: int) -> list[tuple[ActivationRow, bool]]:
-    """The finished activations that started from a row, and whether each has been migrated."""
-    assert frame.store is not None
-    store, codec = frame.store, frame.setup.codec
+async def _finished(
+    frame: Frame, base: int, known: Callable[[Any], dict[int, ActivationRow]] | None
+) -> list[tuple[ActivationRow, bool]]:
+    """The finished activations that started from a row, and whether each has been migrated. `known`: `Loaded.finished`
+    of the row."""
+    store = frame.store
+    assert store is not None
+
+    async def read(codec: StateCodec | None) -> Iterable[ActivationRow]:
+        if known is not None:
+            return known(codec).values()
+        return (await store.activations(frame.lineage, frame.namespace, base, codec)).values()
+
     if not frame.fresh:
         with suppress(LoadError):
-            kept = await store.activations(frame.lineage, frame.namespace, base, codec)
-            return [(row, False) for row in kept.values()]
+            return [(row, False) for row in await read(frame.setup.codec)]
     found = []
-    for row in (await store.activations(frame.lineage, frame.namespace, base, None)).values():
+    for row in await read(None):
         reader = Translation(frame.setup, frame.lineage, plain=store.persistent)
         found.append((reader.activation(row), bool(reader.changes)))
         reader.refuse()
@@ -192,15 +201,23 @@ def _all(frame: Frame) -> range:
 
 
 async def load_row(
-    store: CheckpointStore, setup: Setup, lineage: str, namespace: str = "", seq: int | None = None
+    store: CheckpointStore,
+    setup: Setup,
+    lineage: str,
+    namespace: str = "",
+    seq: int | None = None,
+    *,
+    known: Read | None = None,
 ) -> Loaded | None:
     """A stored row with its state in the types of this graph, migrated where that is declared.
 
-    Raises IncompatibleCheckpoint with everything that doesn't fit, LoadError for a row that can't be read at all.
+    `known`: what a store said of the row when the lineage was taken. Raises IncompatibleCheckpoint with everything
+    that doesn't fit, LoadError for a row that can't be read at all.
     """
     with suppress(LoadError):
-        loaded = await store.load(lineage, namespace, seq, setup.codec)
+        codec = setup.codec
+        loaded = await store.load(lineage, namespace, seq, codec) if known is None else known(codec)
         if loaded is None or loaded.row.fingerprint == setup.graph.fingerprint:
             return loaded
-    loaded = await store.load(lineage, namespace, seq, None)
+    loaded = await store.load(lineage, namespace, seq, None) if known is None else known(None)
     return None if loaded is None else translated(setup, loaded, plain=store.persistent)

@@ -42,7 +42,8 @@ class RunResult:
     `status` and `reason`: why it stopped (which limit, which join is starved, `end_not_reached`, which node failed).
     `state`: the state at the end; after a failed or interrupted step the one before it. `interrupts`: what it waits
     for. `checkpoint`: id of the newest row, or None without a store. `steps`: supersteps of this run. `error`: the
-    typed error of a failed run. `warnings`: what was odd but not wrong.
+    typed error of a failed run. `warnings`: what was odd but not wrong. `landed`: the landing node that ended well when
+    a limit cut the run off, or None.
     """
 
     status: Status
@@ -56,6 +57,7 @@ class RunResult:
     warnings: tuple[str, ...] = ()
     lineage: str = ""
     run_id: str = ""
+    landed: str | None = None
 
     @property
     def ok(self) -> bool:

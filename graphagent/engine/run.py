@@ -101,7 +101,7 @@ async def drive_root(
         with anyio.CancelScope(shield=True):
             await _leave(frame, None)
         raise
-    if tree.lease is not None:
+    if tree.lease is not None and not (tree.released and tree.durable and stop.kind != "cancelled"):
         with anyio.CancelScope(shield=True):
             await _leave(frame, stop)
     if tree.emitter is not None:
@@ -166,7 +166,8 @@ def result_of(frame: Frame, stop: Stop) -> RunResult:
         frame.steps,
         stop.error,
         tree.meter.usage,
-        tuple(tree.warnings),
+        (*tree.warnings, *tree.meter.warnings()),
         tree.lineage,
         tree.run_id,
+        stop.landed,
     )

@@ -45,7 +45,22 @@ def _call(graph: CompiledGraph, index: int, node: NodeDef, options: Setup) -> No
     else:
         body = bound(call_inline if node.inline else call_thread, fn)
     plain = body.func is call_async and not (context or retry or timeout or cache or callbacks or options.debug)
-    return NodeCall(index, node.id, fn, plain, body, context, retry, timeout, cache, policy, callbacks)
+    return NodeCall(
+        index,
+        node.id,
+        fn,
+        plain,
+        body,
+        context,
+        retry,
+        timeout,
+        cache,
+        policy,
+        callbacks,
+        before=any(getattr(one, "before", None) for one in callbacks),
+        after=any(getattr(one, "after", None) for one in callbacks),
+        end=any(getattr(one, "on_activation_end", None) for one in callbacks),
+    )
 
 
 async def _question(

@@ -64,8 +64,11 @@ def _fired(frame: Frame, completions: tuple[Completion, ...]) -> Marking:
     if len(marking.frontier) > MEMO_WIDTH:
         return fire(frame.graph, marking, completions)
     memo = frame.setup.fired
+    # the marking of a lone activation is always the same object: its node says as much as all that is in it
+    alone = len(marking.frontier) == 1 and marking is frame.graph.singles[marking.frontier[0].node]
+    standing: Any = marking.frontier[0].node if alone else marking
     try:
-        known = memo.get((marking, completions))
+        known = memo.get((standing, completions))
     except TypeError:  # an overlay can't be hashed
         return fire(frame.graph, marking, completions)
     if known is None:
@@ -74,7 +77,7 @@ def _fired(frame: Frame, completions: tuple[Completion, ...]) -> Marking:
             return known
         if len(memo) >= MEMO_SIZE:
             memo.clear()
-        memo[marking, completions] = known
+        memo[standing, completions] = known
     return known
 
 

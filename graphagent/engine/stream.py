@@ -6,14 +6,15 @@ events go out live, in the order of each activation. A slow reader holds the run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import anyio
 
 from graphagent.checkpoint.record import Row
 from graphagent.engine.channel import Channel
 from graphagent.engine.frame import Frame, Step, activation_text
+from graphagent.engine.merge import Merged
 from graphagent.engine.outcome import Outcome
 from graphagent.engine.plan import Stop
 from graphagent.engine.result import RunResult
@@ -22,15 +23,14 @@ from graphagent.events import MODES, RunEvent
 from graphagent.graph.marking import text_of
 from graphagent.ids import checkpoint_id
 
-if TYPE_CHECKING:
-    from graphagent.engine.step import Result
+_new: Any = tuple.__new__  # half of what RunEvent(...) costs, which is most of what an event does
 
-
-Place = tuple[int] | tuple[int, str, str, str]
-"""The last fields of an event: step, then node, branch and activation where there is one."""
+Place = tuple[int, str, str, str]
+"""The last fields of an event: step, then node, branch and activation, empty where there is none."""
 Places = Sequence[Place]
-Told = tuple[str, str, Any, Place]
-"""An event before it is numbered: mode, kind, data, place."""
+LoneEnd = tuple[Merged, dict[str, Any], str]
+"""What came of a lone activation that ended well at its first attempt: its step merged, its checked update (which goes
+out with the event as it is), its node."""
 
 
 def wanted_modes(modes: Iterable[str]) -> frozenset[str]:
@@ -46,6 +46,7 @@ class Emitter:
 
     def __init__(self, modes: frozenset[str], channel: Channel[RunEvent]) -> None:
         self._modes = modes
+        self._tasks, self._updates, self._debug = (mode in modes for mode in ("tasks", "updates", "debug"))
         self._channel = channel
         self._sent = 0
         self.closed = False
@@ -64,17 +65,37 @@ class Emitter:
     async def emit(self, mode: str, kind: str, frame: Frame, data: Any, place: Place) -> None:
         """Send one event, waiting while the reader is behind."""
         if mode in self._modes or mode == "error":
-            await self._send(frame, [(mode, kind, data, place)])
+            waits = self._send([self._event(0, mode, kind, frame, data, place)])
+            if waits is not None:
+                await waits
 
-    async def _send(self, frame: Frame, told: list[Told]) -> None:
-        channel, tree, namespace = self._channel, frame.tree, frame.namespace
-        items, size = channel.items, channel.size
-        for mode, kind, data, place in told:
-            if (len(items) >= size or self.closed) and not await channel.room():
+    def _event(self, ahead: int, mode: str, kind: str, frame: Frame, data: Any, place: Place) -> RunEvent:
+        """The event that is sent when `ahead` others have been."""
+        tree, number = frame.tree, self._sent + ahead
+        event: RunEvent = _new(RunEvent, (number, mode, kind, tree.lineage, tree.run_id, frame.namespace, data, *place))
+        return event
+
+    def _send(self, events: list[RunEvent]) -> Awaitable[None] | None:
+        """Send events at once if there is room for all, else return what has to be awaited for that. They have been
+        made with the next numbers, and nothing was awaited since."""
+        channel = self._channel
+        if self.closed or len(channel.items) + len(events) > channel.size:
+            return self._send_slowly(events)
+        if events:
+            self._sent += len(events)
+            channel.add(events)
+        return None
+
+    async def _send_slowly(self, events: list[RunEvent]) -> None:
+        channel = self._channel
+        while events:
+            if (len(channel.items) >= channel.size or self.closed) and not await channel.room():
                 return
             # numbered once there is room, with nothing awaited in between: an attempt that is cut off leaves no gap
-            number, self._sent = self._sent, self._sent + 1
-            channel.add(RunEvent(number, cast(Any, mode), kind, tree.lineage, tree.run_id, namespace, data, *place))
+            free = channel.size - len(channel.items)
+            channel.add(event._replace(seq=self._sent + i) for i, event in enumerate(events[:free]))
+            self._sent += len(events[:free])
+            events = events[free:]
 
     async def node_event(self, mode: str, kind: str, frame: Frame, position: int, payload: Any) -> None:
         """An event that a node itself sends."""
@@ -92,31 +113,66 @@ class Emitter:
         }
         await self.emit("tasks", "error", frame, data, place_of(frame, position))
 
-    async def step_begins(self, frame: Frame, step: Step, places: Places) -> None:
-        """The activations that start now."""
-        told: list[Told] = []
-        if "tasks" in self._modes:
-            told += [("tasks", "start", None, places[position]) for position in step.todo]
-        if "debug" in self._modes:
-            told.append(("debug", "plan", {"nodes": list(step.nodes)}, (frame.step + 1,)))
-        await self._send(frame, told)
+    def step_begins(self, frame: Frame, step: Step, places: Places) -> Awaitable[None] | None:
+        """The activations that start now. Returns what has to be awaited while the reader is behind."""
+        events: list[RunEvent] = []
+        if self._tasks:
+            events += [self._event(i, "tasks", "start", frame, None, places[p]) for i, p in enumerate(step.todo)]
+        if self._debug:
+            data = {"nodes": list(step.nodes)}
+            events.append(self._event(len(events), "debug", "plan", frame, data, (frame.step + 1, "", "", "")))
+        return self._send(events)
 
-    async def step_ended(self, frame: Frame, result: Result, outcomes: Mapping[int, Outcome], places: Places) -> None:
-        """The ends and updates of a step that has been written. The frame has moved on already."""
-        told: list[Told] = []
-        tasks, updates = "tasks" in self._modes, "updates" in self._modes
+    def step_ended(
+        self, frame: Frame, merged: Merged, outcomes: Mapping[int, Outcome], places: Places
+    ) -> Awaitable[None] | None:
+        """The ends and updates of a step that has been written. The frame has moved on already. Returns what has to be
+        awaited while the reader is behind."""
+        events: list[RunEvent] = []
         for position in sorted(outcomes):
             outcome, place = outcomes[position], places[position]
-            if tasks:
-                data = {"cached": outcome.cached, "attempts": outcome.attempts, "error": outcome.error}
-                told.append(("tasks", "end", data, place))
-            if updates:
-                told.append(("updates", "update", shown(frame, outcome.update), place))
-        if "debug" in self._modes:
-            merged = result.merged
-            changed = sorted({*merged.values, *merged.patches, *merged.lists})
-            told.append(("debug", "merged", {"changed": changed}, (frame.step,)))
-        await self._send(frame, told)
+            if self._tasks:
+                data: Any = {"cached": outcome.cached, "attempts": outcome.attempts, "error": outcome.error}
+                events.append(self._event(len(events), "tasks", "end", frame, data, place))
+            if self._updates:
+                events.append(self._event(len(events), "updates", "update", frame, shown(frame, outcome.update), place))
+        if self._debug:
+            data = {"changed": changed(merged)}
+            events.append(self._event(len(events), "debug", "merged", frame, data, (frame.step, "", "", "")))
+        return self._send(events)
+
+    def lone_turn(self, frame: Frame, ended: LoneEnd | None, begins: str | None) -> Awaitable[None] | None:
+        """From one lone activation to the next, or to none: the events of `step_ended` and of `step_begins`, made with
+        few calls, since they are most of what such a step costs. The frame has moved on already."""
+        tree, space, step, n = frame.tree, frame.namespace, frame.step, self._sent
+        lineage, run = tree.lineage, tree.run_id
+        events: list[RunEvent] = []
+        add, event = events.append, RunEvent
+        if ended is not None:
+            merged, update, node = ended
+            name = f"{node}#{step}"
+            if self._tasks:
+                data: Any = {"cached": False, "attempts": 1, "error": None}
+                add(_new(event, (n, "tasks", "end", lineage, run, space, data, step, node, "", name)))
+                n += 1
+            if self._updates:
+                data = shown(frame, update) if frame.graph.schema.secret else update
+                add(_new(event, (n, "updates", "update", lineage, run, space, data, step, node, "", name)))
+                n += 1
+            if self._debug:
+                data = {"changed": changed(merged)}
+                add(_new(event, (n, "debug", "merged", lineage, run, space, data, step, "", "", "")))
+                n += 1
+        if begins is not None:
+            visit = step + 1
+            if self._tasks:
+                name = f"{begins}#{visit}"
+                add(_new(event, (n, "tasks", "start", lineage, run, space, None, visit, begins, "", name)))
+                n += 1
+            if self._debug:
+                data = {"nodes": [begins]}
+                add(_new(event, (n, "debug", "plan", lineage, run, space, data, visit, "", "", "")))
+        return self._send(events)
 
     async def checkpoint(self, frame: Frame, rows: Iterable[Row]) -> None:
         """Rows that have been written."""
@@ -128,21 +184,27 @@ class Emitter:
                     "nodes": list(row.nodes),
                     "interrupts": [q.id for q in row.questions if not q.answered],
                 }
-                await self.emit("checkpoints", row.source, frame, data, (row.step,))
+                await self.emit("checkpoints", row.source, frame, data, (row.step, "", "", ""))
 
     async def ended(self, frame: Frame, stop: Stop) -> None:
         """The end of the root run: one event in mode `updates` and `debug`; a failure goes out in every mode."""
         data = {"status": stop.kind, "reason": stop.reason}
         if stop.kind == "failed":
-            await self.emit("error", "failed", frame, data, (frame.step,))
+            await self.emit("error", "failed", frame, data, (frame.step, "", "", ""))
         else:
-            await self.emit("debug", "ended", frame, data, (frame.step,))
+            await self.emit("debug", "ended", frame, data, (frame.step, "", "", ""))
 
 
 def shown(frame: Frame, update: Mapping[str, Any]) -> dict[str, Any]:
     """An update as events show it: without secrets."""
-    fields = frame.graph.schema.fields
-    return {name: "**********" if fields[name].secret else value for name, value in update.items()}
+    secret = frame.graph.schema.secret
+    return {name: "**********" if name in secret else value for name, value in update.items()} if secret else {**update}
+
+
+def changed(merged: Merged) -> list[str]:
+    """The names of the fields that a step changed."""
+    values, patches, lists = merged.values, merged.patches, merged.lists
+    return sorted([*values, *patches, *lists] if patches or lists else values)
 
 
 def places_of(frame: Frame) -> Places:
@@ -175,7 +237,8 @@ class EventStream:
             if not channel.items:
                 return await channel.get()
             event = channel.items.popleft()
-            channel.taken()
+            if channel.waiting is not None:
+                channel.taken()
             return event
         except anyio.EndOfStream:
             if self.error is not None:

@@ -4,12 +4,14 @@ is run or written."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphagent.checkpoint.record import Loaded
 from graphagent.checkpoint.store import CheckpointStore
-from graphagent.engine.admit import SetupOf, old_graph, stored_standing
+from graphagent.engine.admit import old_graph, stored_standing
+from graphagent.engine.called import SetupOf, called_frames
 from graphagent.engine.frame import Setup
 from graphagent.engine.restore import load_row
 from graphagent.errors import IncompatibleCheckpoint
@@ -45,7 +47,7 @@ class Survey:
 
     async def unfinished(self) -> Mapping[str, Verdict]:
         """The verdict on every unfinished run that another version has stored, by lineage (with its namespace behind a
-        colon where a run is not at the root)."""
+        colon where a run is not at the root), and on every agent that a tool has in flight in one."""
         found = {}
         for lineage in await self.store.lineages():
             for namespace in await self.store.namespaces(lineage):
@@ -54,6 +56,21 @@ class Survey:
                 verdict = await self._judged(lineage, namespace)
                 if verdict is not None:
                     found[f"{lineage}:{namespace}" if namespace else lineage] = verdict
+                found |= await self._called(lineage, namespace)
+        return found
+
+    async def _called(self, lineage: str, namespace: str) -> dict[str, Verdict]:
+        """The verdicts on agents that tools of a run have in flight: each is of a graph of its own."""
+        found: dict[str, Verdict] = {}
+        with suppress(IncompatibleCheckpoint):  # of the run itself, which has a verdict
+            loaded = await load_row(self.store, self.setup, lineage, namespace)
+            assert loaded is not None
+            async for inner, inside in called_frames(self.setup, self.setup_of, self.store, loaded):
+                own = Survey(inner, self.setup_of, self.store)
+                verdict = await own._judged(lineage, inside.namespace)
+                if verdict is not None:
+                    found[f"{lineage}:{inside.namespace}"] = verdict
+                found |= await own._called(lineage, inside.namespace)
         return found
 
     async def _judged(self, lineage: str, namespace: str) -> Verdict | None:

@@ -151,6 +151,7 @@ def translated(setup: Setup, loaded: Loaded, *, plain: bool) -> Translated:
         loaded.delta_rows,
         loaded.delta_size,
         loaded.snap_size,
+        loaded.finished,
         tuple(dict.fromkeys(reader.changes)),
     )
 

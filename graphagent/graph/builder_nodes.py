@@ -11,6 +11,7 @@ from graphagent.errors import AgentError
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.definition import Condition, EdgeDef, GraphDef, NodeDef, NodeKind, Place, Problem
 from graphagent.graph.kinds import function_of
+from graphagent.graph.names import END
 from graphagent.graph.policies import CachePolicy, RetryPolicy
 from graphagent.graph.schema import StateSchema
 
@@ -198,6 +199,7 @@ class NodeMethods:
         event_scope: str | None = "",
         on_child_error: Literal["fail", "record"] = "fail",
         user_input_key: str = "user_input",
+        hand_over: Any = None,
         **options: Any,
     ) -> Self:
         """Add a node that runs an agent as its child: `agent`, or the sub-agent of the running agent that is named
@@ -209,7 +211,8 @@ class NodeMethods:
         `input_from_last_response`: the last response, if there is one. `isolated_messages`: it sees nothing of the
         conversation but that. `event_scope`: its segment of the filter key (default: its name; None: no segment).
         `on_child_error`: a failure of the child fails the node, or is recorded in `node_responses` and the run goes
-        on. `options` are those of `add_node`.
+        on. `hand_over`: the `Ways` to the nodes that go on when it hands over to another agent. `options` are those of
+        `add_node`.
         """
         given = {
             "agent": agent,
@@ -220,11 +223,15 @@ class NodeMethods:
             "event_scope": event_scope,
             "on_child_error": on_child_error,
             "user_input_key": user_input_key,
+            "hand_over": hand_over,
         }
+        written: tuple[str, ...] = ("last_response", "node_responses", user_input_key)
+        if hand_over is not None:
+            options.setdefault("destinations", [END, *dict.fromkeys(hand_over.nodes.values())])
+            written = (*written, "messages", "metadata")
         graph = getattr(agent, "graph", None)
         child = graph if isinstance(graph, CompiledGraph) else None
         if output_mapper is None:
-            written = ("last_response", "node_responses", user_input_key)
             options.setdefault("writes", [name for name in written if name in self.schema.fields])
         return self._acting(id, "agent", given, child, **options)
 

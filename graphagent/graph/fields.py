@@ -18,7 +18,7 @@ from pydantic import (
     ValidationError,
 )
 
-from graphagent.graph.reducers import Form, Reducer, container_of, last, messages
+from graphagent.graph.reducers import Form, Reducer, any_of, container_of, last, latest, messages
 from graphagent.unset import UNSET
 
 T = TypeVar("T")
@@ -68,6 +68,7 @@ class Field:
     default: Any = UNSET
     default_factory: Callable[[], Any] | None = None
     plain: bool = False  # replaced as a whole by one writer: no reducer to call
+    replaced: bool = False  # an update of one writer is the new value, also if several could write
 
     @property
     def required(self) -> bool:
@@ -115,6 +116,7 @@ def compile_field(source: FieldSource, config: Mapping[str, Any]) -> tuple[Field
         default=source.default,
         default_factory=source.default_factory,
         plain=rule is last,
+        replaced=rule in (last, latest, any_of),
     )
     problems += _default_problems(field)
     return field, problems

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections.abc
 import typing
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
 
 from typing_extensions import TypedDict, is_typeddict
@@ -17,6 +18,7 @@ from graphagent.messages import Message, RemoveMessage, ReplaceLastUser
 from graphagent.unset import UNSET
 
 T = TypeVar("T")
+_ID = attrgetter("id")
 Form = Literal["value", "patch", "list"]
 Writers = Literal["one", "agree", "many"]
 
@@ -198,7 +200,7 @@ class _Messages(_Append):
         known: list[Message] = [] if old is UNSET else list(old)
         for item in update:
             if isinstance(item, Message):
-                place = _place(known, item.id) if item.id is not None else None
+                place = _place(known, item.id) if item.id is not None and item.id in map(_ID, known) else None
                 if place is None:
                     known.append(item)
                 else:

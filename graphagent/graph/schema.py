@@ -62,6 +62,7 @@ class StateSchema:
         self.fields: Mapping[str, Field] = fields
         self.names = tuple(fields)
         self.persistent = frozenset(name for name, field in fields.items() if not field.transient)
+        self.secret = frozenset(name for name, field in fields.items() if field.secret)
         self.view: Callable[[dict[str, Any]], Any] = view_maker(state, self.names)
         self.assign = _assigner(state)
 

@@ -11,7 +11,7 @@ from graphagent.errors import ServiceError, SessionExists, SessionNotFound, Usag
 from graphagent.ids import fresh_id
 from graphagent.ledger import Boundary, ErrorInfo, Event, SessionKey, Summary, TokenUsage
 from graphagent.messages import Message, ToolCall
-from graphagent.services import SessionService
+from graphagent.services import SessionService, read_again
 from graphagent.testing.service_help import asks, fresh_key, opened, refused, says
 
 Sessions = Callable[[], SessionService]
@@ -302,6 +302,32 @@ async def equal_times_are_no_conflict(factory: Sessions) -> None:
         assert await _texts(sessions, key) == [str(number) for number in range(50)]
 
 
+async def a_copy_is_read_on(factory: Sessions) -> None:
+    """Reading again what somebody holds gives what `get` gives, whatever of the session the copy has: all of it, a
+    window, all but something in the middle, or one of that name from before. (`RefreshableSessions` read less.)"""
+    async with opened(factory) as sessions, opened(factory) as others:
+        key = await _made(sessions, says("before"), *(asks(str(number)) for number in range(5)))
+        copies = [await sessions.get(key), await sessions.get(key, last=2), await sessions.get(key, last=0)]
+        other = await others.append(key, says("of another", state_delta={"n": 1}))
+        mine = await sessions.append(key, asks("mine"))
+        await others.append_track(key, "log", [1])
+        await others.append(key, Event(author="agent", state_delta={"n": 2}))
+        for copy in [*copies, await sessions.get(key)]:
+            assert copy is not None
+            events = list(copy.events)
+            for more in ([], [mine], [other, mine], [other]):
+                copy.events[:] = [*events, *more]
+                assert await read_again(sessions, copy) == await others.get(key)
+        known = await sessions.get(key)
+        assert known is not None
+        await others.delete(key)
+        assert await read_again(sessions, known) is None
+        await others.create(*key)
+        for number in range(len(known.events)):
+            await others.append(key, asks(f"new {number}", id=known.events[number].id))
+        assert await read_again(sessions, known) == await others.get(key)
+
+
 CASES = (
     what_is_not_there_is_refused,
     a_session_has_an_id_of_its_own,
@@ -317,4 +343,5 @@ CASES = (
     order_is_kept,
     a_window_begins_with_a_question,
     equal_times_are_no_conflict,
+    a_copy_is_read_on,
 )

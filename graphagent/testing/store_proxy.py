@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from graphagent.checkpoint.record import ActivationRow, EffectRow, Header, Loaded, PruneReport, Retention, Row
-from graphagent.checkpoint.store import CheckpointStore, Lease, PartCodec, Signal
+from graphagent.checkpoint.store import Begin, CheckpointStore, Lease, PartCodec, Read, Signal
 
 T = TypeVar("T")
 Call = Callable[[], Awaitable[T]]
@@ -38,6 +38,25 @@ class StoreProxy:
     async def acquire(self, lineage: str, run_id: str, *, on_signal: Callable[[Signal], None] | None = None) -> Lease:
         """See `CheckpointStore.acquire`."""
         return await self.writing("acquire", lambda: self.inner.acquire(lineage, run_id, on_signal=on_signal))
+
+    @property
+    def begin(self) -> Begin | None:
+        """See `Begin`; counts as `acquire`. None if `inner` has no such method."""
+        inner: Begin | None = getattr(self.inner, "begin", None)
+        if inner is None:
+            return None
+
+        async def begin(
+            lineage: str,
+            run_id: str,
+            namespace: str = "",
+            seq: int | None = None,
+            *,
+            on_signal: Callable[[Signal], None] | None = None,
+        ) -> tuple[Lease, Read]:
+            return await self.writing("acquire", lambda: inner(lineage, run_id, namespace, seq, on_signal=on_signal))
+
+        return begin
 
     async def release(self, lease: Lease) -> None:
         """See `CheckpointStore.release`."""

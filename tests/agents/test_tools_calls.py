@@ -473,7 +473,7 @@ async def test_s030_transfer(name: str, arguments: dict[str, Any], target: str |
     handover = TransferTool([Named("billing", "Money."), Named("me")], caller="me")
     assert "- billing: Money." in handover.spec.description
     done = await ran([handover], call(name, **arguments))
-    assert done.transfer == target
+    assert (done.handed and done.handed.agent) == target
     assert told in done.messages[0].text
     assert done.messages[0].name == name
 
@@ -482,7 +482,7 @@ async def test_only_the_first_handover_of_a_round_counts() -> None:
     """Two handovers in one answer: the first in call order is done, the model is told so for the other."""
     handover = TransferTool([Named("a"), Named("b")])
     done = await ran([handover], call("b"), call("a"), options=PARALLEL)
-    assert done.transfer == "b"
+    assert done.handed == ("b", "")
     assert done.messages[1].text == "Error: the conversation goes to 'b' already"
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from graphagent.checkpoint.sql.heartbeat import Runner
-from graphagent.checkpoint.sql.operations import Batch, Dialect, Grip, Operation
+from graphagent.checkpoint.sql.loading import Found, Place
+from graphagent.checkpoint.sql.operations import Batch, Claim, Dialect, Grip, Operation
 from graphagent.checkpoint.sql.options import PoolOptions, Sync
 from graphagent.checkpoint.sql.urls import postgres_url, sqlite_path
 from graphagent.errors import UsageError
@@ -30,12 +31,23 @@ class Driver(Protocol):
         """Connect, create or migrate the tables. Raises CheckpointError."""
         ...
 
-    async def read(self, make: Callable[[], Operation[T]]) -> T:
-        """Run an operation that only reads, in one snapshot. Raises LoadError."""
+    async def read(self, make: Callable[[], Operation[T]], *, alone: bool = False) -> T:
+        """Run an operation that only reads, in one snapshot. `alone`: it is one statement. Raises LoadError."""
         ...
 
-    async def write(self, make: Callable[[], Operation[T]]) -> T:
-        """Run an operation in one transaction. Raises SaveError."""
+    async def load(self, lineage: str, namespace: str, seq: int | None) -> Found | None:
+        """`loading.load`, as fast as the database allows. Raises LoadError."""
+        ...
+
+    async def write(self, make: Callable[[], Operation[T]], *, alone: bool = False) -> T:
+        """Run an operation in one transaction. `alone`: it is one statement. Raises SaveError."""
+        ...
+
+    async def take(self, claim: Claim, reads: Place | None) -> tuple[int, int, Found | None]:
+        """Take a lineage and read a row of it, if asked to: its key, the token, what was found.
+
+        Raises LineageBusy, SaveError.
+        """
         ...
 
     async def append(self, grip: Grip, batch: Batch) -> None:

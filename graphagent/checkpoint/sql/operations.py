@@ -1,6 +1,7 @@
 """What the SQL stores do, as generators of statements, free of any connection.
 
-An operation yields `(sql, parameters)` and is sent the rows; its return value is the result. A driver runs it inside
+An operation yields `(sql, parameters)` and is sent the rows; of a statement that has none, as many empty ones as it has
+changed (RETURNING would cost SQLite as much as the statement). Its return value is the result. A driver runs it inside
 one transaction: SQLite inline or on a thread, PostgreSQL by awaiting. Nothing here knows which. SQL is written with `?`
 for parameters; what differs between the databases is in `Dialect`.
 """
@@ -9,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
 
 from graphagent.checkpoint.lease import lease_lost, lineage_busy, no_such_row, row_exists
 from graphagent.checkpoint.record import EffectRow
@@ -21,7 +23,7 @@ Rows = list[tuple[Any, ...]]
 Operation = Generator[tuple[str, Sequence[Any]], Rows, T]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Dialect:
     """How the databases differ. `now` is the database's time in seconds since the epoch."""
 
@@ -30,6 +32,21 @@ class Dialect:
     share: str  # keeps others from changing a row until this transaction ends
     exclusive: str  # keeps others from changing or share-locking it
     lossy: bool  # a reply can get lost, so that a repeated write finds its own rows
+
+    @cached_property
+    def take(self) -> str:
+        """The statement that takes a lineage which is free, or new; it returns key and token."""
+        return TAKE.format(now=self.now, greatest=self.greatest)
+
+    @cached_property
+    def put_effect(self) -> str:
+        """The statement that writes an effect; it changes nothing if the lease isn't the current one."""
+        return _PUT_EFFECT.format(share=self.share)
+
+    @cached_property
+    def put_activation(self) -> str:
+        """The statement that keeps an activation; it changes nothing if the lease isn't the current one."""
+        return _PUT_ACTIVATION.format(share=self.share)
 
 
 @dataclass(slots=True)
@@ -41,8 +58,7 @@ class Keys:
     runs: dict[tuple[str, str], int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """An application for a lease. `since` also tells this application from any other one."""
 
     lineage: str
@@ -51,8 +67,13 @@ class Claim:
     ttl: float
     since: float
 
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """Those of `Dialect.take`."""
+        return self.lineage, int(self.since * 1e6), self.run_id, self.owner, self.since, self.ttl
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Grip:
     """What a write checks: the lease's token, and whose it is."""
 
@@ -67,7 +88,34 @@ INSERT_ROW = (
     f"INSERT INTO ga_rows (id, run, {', '.join(COLUMNS)}) SELECT {', '.join('?' * (len(COLUMNS) + 2))} "
     f"WHERE EXISTS ({HELD})"
 )
+TAKE = (
+    "INSERT INTO ga_lineages (name, token, run_id, owner, since, expires, cancel) "
+    "VALUES (?, ?, ?, ?, ?, {now} + ?, 0) ON CONFLICT (name) DO UPDATE SET "
+    "token = {greatest}(ga_lineages.token + 1, excluded.token), run_id = excluded.run_id, "
+    "owner = excluded.owner, since = excluded.since, expires = excluded.expires, cancel = 0 "
+    "WHERE ga_lineages.owner IS NULL OR ga_lineages.expires < {now} RETURNING id, token"
+)
 RELEASE = "UPDATE ga_lineages SET owner = NULL WHERE id = ? AND token = ?"
+# of a key that isn't remembered; an earlier run, or another task of this one, may have made it
+MAKE_FRAME = (
+    "INSERT INTO ga_frames (lineage, namespace) {} "
+    "ON CONFLICT (lineage, namespace) DO UPDATE SET namespace = excluded.namespace RETURNING id"
+)
+MAKE_RUN = (
+    "INSERT INTO ga_runs (lineage, run_id, fingerprint) {} "
+    "ON CONFLICT (lineage, run_id, fingerprint) DO UPDATE SET run_id = excluded.run_id RETURNING id"
+)
+_MAKE_FRAME, _MAKE_RUN = MAKE_FRAME.format("VALUES (?, ?)"), MAKE_RUN.format("VALUES (?, ?, ?)")
+_PUT_EFFECT = (
+    "INSERT INTO ga_effects (base, position, name, ordinal, committed, result) "
+    f"SELECT ?, ?, ?, ?, ?, ? FROM ({HELD}{{share}}) held WHERE true "
+    "ON CONFLICT (base, position, name, ordinal) DO UPDATE SET "
+    "committed = excluded.committed, result = excluded.result"
+)
+_PUT_ACTIVATION = (
+    f"INSERT INTO ga_activations (base, position, body) SELECT ?, ?, ? FROM ({HELD}{{share}}) held WHERE true "
+    "ON CONFLICT (base, position) DO UPDATE SET body = excluded.body"
+)
 FRAME = "SELECT f.id FROM ga_frames f JOIN ga_lineages l ON l.id = f.lineage WHERE l.name = ? AND f.namespace = ?"
 CLOSE_STEP = (
     "DELETE FROM ga_activations WHERE base = ? AND NOT EXISTS ("
@@ -75,21 +123,20 @@ CLOSE_STEP = (
 )
 
 
+def take_free(claim: Claim, dialect: Dialect) -> Operation[tuple[int, int] | None]:
+    """Take a lineage that is free, in one statement; its key and the token. None: `acquire` tells more."""
+    taken = yield dialect.take, claim.parameters
+    return taken[0][:2] if taken else None
+
+
 def acquire(claim: Claim, dialect: Dialect) -> Operation[tuple[int, int]]:
     """Take a lineage; returns its key and the token. Raises LineageBusy.
 
     The token is the time in microseconds, or one more than the last: so it also grows over a deletion.
     """
-    taken = yield (
-        "INSERT INTO ga_lineages (name, token, run_id, owner, since, expires, cancel) "
-        f"VALUES (?, ?, ?, ?, ?, {dialect.now} + ?, 0) ON CONFLICT (name) DO UPDATE SET "
-        f"token = {dialect.greatest}(ga_lineages.token + 1, excluded.token), run_id = excluded.run_id, "
-        "owner = excluded.owner, since = excluded.since, expires = excluded.expires, cancel = 0 "
-        f"WHERE ga_lineages.owner IS NULL OR ga_lineages.expires < {dialect.now} RETURNING id, token",
-        (claim.lineage, int(claim.since * 1e6), claim.run_id, claim.owner, claim.since, claim.ttl),
-    )
-    if taken:
-        return taken[0][0], taken[0][1]
+    free = yield from take_free(claim, dialect)
+    if free is not None:
+        return free
     held = yield (
         f"SELECT id, token, run_id, owner, since FROM ga_lineages WHERE name = ?{dialect.exclusive}",
         (claim.lineage,),
@@ -138,31 +185,18 @@ def require_held(grip: Grip, dialect: Dialect) -> Operation[None]:
 
 
 def frame_key(grip: Grip, namespace: str) -> Operation[int]:
-    """The key of a frame, made if need be."""
-    if namespace in grip.keys.frames:
-        return grip.keys.frames[namespace]
-    found = yield (  # an earlier run, or another task of this one, may have made it
-        "INSERT INTO ga_frames (lineage, namespace) VALUES (?, ?) "
-        "ON CONFLICT (lineage, namespace) DO UPDATE SET namespace = excluded.namespace RETURNING id",
-        (grip.keys.lineage, namespace),
-    )
+    """The key of a frame that isn't remembered, made if need be."""
+    found = yield _MAKE_FRAME, (grip.keys.lineage, namespace)
     return int(found[0][0])
 
 
 def run_key(grip: Grip, run: tuple[str, str]) -> Operation[int]:
-    """The key of a run id with a fingerprint, made if need be."""
-    if run in grip.keys.runs:
-        return grip.keys.runs[run]
-    found = yield (
-        "INSERT INTO ga_runs (lineage, run_id, fingerprint) VALUES (?, ?, ?) "
-        "ON CONFLICT (lineage, run_id, fingerprint) DO UPDATE SET run_id = excluded.run_id RETURNING id",
-        (grip.keys.lineage, *run),
-    )
+    """The key of a run id with a fingerprint that isn't remembered, made if need be."""
+    found = yield _MAKE_RUN, (grip.keys.lineage, *run)
     return int(found[0][0])
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """Encoded rows of one frame: `rows` are (seq, run, columns)."""
 
     namespace: str
@@ -177,22 +211,28 @@ def append(grip: Grip, batch: Batch, dialect: Dialect) -> Operation[tuple[int, d
     A row that is there already with the same content is taken as written: that is how a retry after a lost reply
     looks. Raises LeaseLost, SaveError.
     """
-    frame = yield from frame_key(grip, batch.namespace)
+    keys = grip.keys
+    frame = keys.frames.get(batch.namespace)
+    if frame is None:
+        frame = yield from frame_key(grip, batch.namespace)
     if dialect.lossy and (yield from _is_written(frame, batch)):
         return frame, {}
-    yield from require_held(grip, dialect)
+    if dialect.share or not batch.rows:  # else it is enough that the rows are written only if it is held
+        yield from require_held(grip, dialect)
     runs: dict[tuple[str, str], int] = {}
     for seq, run, columns in batch.rows:
-        if run not in runs:
-            runs[run] = yield from run_key(grip, run)
+        run_id = keys.runs.get(run) or runs.get(run)
+        if run_id is None:
+            run_id = runs[run] = yield from run_key(grip, run)
         key = row_id(frame, seq)
         if dialect.lossy and (yield "SELECT 1 FROM ga_rows WHERE id = ?", (key,)):
             raise row_exists(grip.lineage, batch.namespace, seq)
-        yield INSERT_ROW, (key, runs[run], *columns, grip.keys.lineage, grip.token)
+        if not (yield INSERT_ROW, (key, run_id, *columns, keys.lineage, grip.token)):
+            raise lease_lost(grip.lineage, grip.run_id)
     if batch.closes is not None:
         yield CLOSE_STEP, close_parameters(frame, batch.closes)
     if batch.release:
-        yield from release(grip)
+        yield RELEASE, (keys.lineage, grip.token)
     return frame, runs
 
 
@@ -213,31 +253,46 @@ def _is_written(frame: int, batch: Batch) -> Operation[bool]:
     return bool(batch.rows)
 
 
-def put_activations(
-    grip: Grip, namespace: str, base: int, done: Sequence[tuple[int, bytes]], dialect: Dialect
-) -> Operation[int]:
-    """Keep finished activations; returns the key of the frame."""
-    yield from require_held(grip, dialect)
-    frame = yield from frame_key(grip, namespace)
-    for position, body in done:
-        yield (
-            "INSERT INTO ga_activations (base, position, body) VALUES (?, ?, ?) "
-            "ON CONFLICT (base, position) DO UPDATE SET body = excluded.body",
-            (row_id(frame, base), position, body),
-        )
-    return frame
+@dataclass(slots=True)
+class Beside:
+    """Entries of one kind to write beside the rows of a frame. Each is `statement` with the parameters: id of row
+    `base`, `entry`, lease."""
+
+    namespace: str
+    base: int
+    statement: str
+    entries: Sequence[tuple[Any, ...]]
+
+    def parameters(self, grip: Grip, frame: int, entry: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Those of one statement."""
+        return row_id(frame, self.base), *entry, grip.keys.lineage, grip.token
 
 
-def put_effect(grip: Grip, namespace: str, effect: EffectRow, result: bytes | None, dialect: Dialect) -> Operation[int]:
-    """Claim an effect, or commit it; returns the key of the frame."""
+def kept_activations(namespace: str, base: int, done: Sequence[tuple[int, bytes]], dialect: Dialect) -> Beside:
+    """Finished activations to keep."""
+    return Beside(namespace, base, dialect.put_activation, done)
+
+
+def effect_entry(namespace: str, effect: EffectRow, result: bytes | None, dialect: Dialect) -> Beside:
+    """An effect to claim, or to commit."""
+    entry = (effect.position, effect.name, effect.ordinal, int(effect.committed), result)
+    return Beside(namespace, effect.base, dialect.put_effect, [entry])
+
+
+def put_alone(grip: Grip, beside: Beside) -> Operation[bool]:
+    """Write the only entry to a frame whose key is remembered; False if the lease isn't the current one."""
+    [entry] = beside.entries
+    return bool((yield beside.statement, beside.parameters(grip, grip.keys.frames[beside.namespace], entry)))
+
+
+def put_beside(grip: Grip, beside: Beside, dialect: Dialect) -> Operation[int]:
+    """Write entries; returns the key of the frame. Raises LeaseLost."""
     yield from require_held(grip, dialect)
-    frame = yield from frame_key(grip, namespace)
-    yield (
-        "INSERT INTO ga_effects (base, position, name, ordinal, committed, result) VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (base, position, name, ordinal) DO UPDATE SET "
-        "committed = excluded.committed, result = excluded.result",
-        (row_id(frame, effect.base), effect.position, effect.name, effect.ordinal, int(effect.committed), result),
-    )
+    frame = grip.keys.frames.get(beside.namespace)
+    if frame is None:
+        frame = yield from frame_key(grip, beside.namespace)
+    for entry in beside.entries:
+        yield beside.statement, beside.parameters(grip, frame, entry)
     return frame
 
 

@@ -19,7 +19,8 @@ from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 
 from graphagent.checkpoint.sql.options import PoolOptions
-from graphagent.errors import CheckpointError
+from graphagent.errors import StoreBusy
+from graphagent.patience import in_line
 
 Connection = psycopg.AsyncConnection[Any]
 
@@ -46,18 +47,12 @@ class Pool:
         """A connection outside of a transaction.
 
         It is kept for the next one if the block leaves it so, else it is closed, and what was left undone in it goes
-        with it. Raises psycopg.Error if the server can't be reached, CheckpointError if none gets free in time.
+        with it. Whoever asked first gets the next free one. Raises psycopg.Error if the server can't be reached,
+        StoreBusy if none gets free in time.
         """
         self._enter_loop()
         places = self._places
-        try:
-            with anyio.fail_after(self._options.timeout):
-                await places.acquire()
-        except TimeoutError as error:
-            raise CheckpointError(
-                f"all {self._options.max_size} connections to PostgreSQL were in use for {self._options.timeout} s; "
-                "raise PoolOptions.max_size"
-            ) from error
+        await self._place(places)
         try:
             entry = await self._take()
             try:
@@ -70,6 +65,21 @@ class Pool:
                     await _close(entry.connection)
         finally:
             places.release()
+
+    async def _place(self, places: asyncio.Semaphore) -> None:
+        """Take a place, at once or after those who came before."""
+        if not places.locked():
+            await places.acquire()
+            return
+        try:
+            with in_line(), anyio.fail_after(self._options.timeout):
+                await places.acquire()
+        except TimeoutError as error:
+            raise StoreBusy(
+                f"no connection to PostgreSQL got free in {self._options.timeout} s (PoolOptions.timeout): all "
+                f"{self._options.max_size} connections were in use and others were before this one; nothing was done. "
+                f"Raise PoolOptions.max_size, or the timeout"
+            ) from error
 
     def _enter_loop(self) -> None:
         loop = asyncio.get_running_loop()

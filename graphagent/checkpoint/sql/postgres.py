@@ -11,11 +11,12 @@ import anyio
 import anyio.to_thread
 import psycopg
 
-from graphagent.checkpoint.sql import operations
-from graphagent.checkpoint.sql.operations import HELD, Batch, Dialect, Grip, Operation
+from graphagent.checkpoint.sql import loading, operations
+from graphagent.checkpoint.sql.loading import Found, Place
+from graphagent.checkpoint.sql.operations import HELD, Batch, Claim, Dialect, Grip, Operation
 from graphagent.checkpoint.sql.options import PoolOptions
 from graphagent.checkpoint.sql.pool import Connection, Pool
-from graphagent.checkpoint.sql.rows import COLUMNS, SOURCES, row_id
+from graphagent.checkpoint.sql.rows import COLUMNS, FRAME_SHIFT, SOURCES
 from graphagent.checkpoint.sql.schema import TABLES, MigrationReport, run_migration
 from graphagent.checkpoint.sql.urls import redacted
 from graphagent.checkpoint.sql.versions import prepare_postgres
@@ -33,7 +34,7 @@ DIALECT = Dialect(
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _AGAIN = ("08", "40001", "40P01", "57P")  # connection lost, serialization, deadlock, server going down or coming up
 _CASTS = {"created_at": "float8", **dict.fromkeys(("nodes", "marking", "delta", "lists", "extra"), "bytea")}
-_ROW = ", ".join(["?::bigint", "?::bigint", *(f"?::{_CASTS.get(name, 'integer')}" for name in COLUMNS)])
+_ROW = ", ".join(["?::bigint", *(f"?::{_CASTS.get(name, 'integer')}" for name in COLUMNS)])
 
 
 class PostgresDriver:
@@ -74,13 +75,31 @@ class PostgresDriver:
         """Bring the tables up to date, or see what that would do. Raises SchemaVersionError."""
         return await anyio.to_thread.run_sync(lambda: run_migration(self._url, dry_run=dry_run))
 
-    async def read(self, make: Callable[[], Operation[T]]) -> T:
-        """Run an operation that only reads, in one snapshot. Raises LoadError."""
-        return await self._run(LoadError, "read", make, _READ)
+    async def read(self, make: Callable[[], Operation[T]], *, alone: bool = False) -> T:
+        """Run an operation that only reads, in one snapshot. `alone`: it is one statement. Raises LoadError."""
+        return await self._run(LoadError, "read", make, "" if alone else _READ)
 
-    async def write(self, make: Callable[[], Operation[T]]) -> T:
-        """Run an operation in one transaction. Raises SaveError."""
-        return await self._run(SaveError, "written", make, "BEGIN")
+    async def load(self, lineage: str, namespace: str, seq: int | None) -> Found | None:
+        """A row and what it builds on, in one round trip unless its lists go back to another row. Raises LoadError."""
+        try:
+            return await self.read(lambda: loading.load_alone(lineage, namespace, seq), alone=True)
+        except loading.Elsewhere:
+            return await self.read(lambda: loading.load(lineage, namespace, seq))
+
+    async def write(self, make: Callable[[], Operation[T]], *, alone: bool = False) -> T:
+        """Run an operation in one transaction. `alone`: it is one statement. Raises SaveError."""
+        return await self._run(SaveError, "written", make, "" if alone else "BEGIN")
+
+    async def take(self, claim: Claim, reads: Place | None) -> tuple[int, int, Found | None]:
+        """Take a lineage, then read a row of it, which nobody else writes now. Raises LineageBusy, SaveError."""
+        taken = await self.write(lambda: operations.take_free(claim, DIALECT), alone=True)
+        if taken is None:
+            taken = await self.write(lambda: operations.acquire(claim, DIALECT))
+        try:
+            return *taken, None if reads is None else await self.load(claim.lineage, *reads)
+        except CheckpointError:
+            await self.write(lambda: operations.abandon(claim), alone=True)
+            raise
 
     async def _run(self, kind: type[CheckpointError], verb: str, make: Callable[[], Operation[T]], begin: str) -> T:
         if not self._ready or self._closed:
@@ -91,10 +110,13 @@ class PostgresDriver:
         """Write rows in one round trip. Raises LeaseLost, SaveError."""
         keys = grip.keys
         frame = keys.frames.get(batch.namespace)
-        runs = [keys.runs.get(run) for _, run, _ in batch.rows]
-        if frame is not None and None not in runs and batch.rows:
-            sql, parameters = _append(grip, batch, frame, runs)
-            if await self._attempt(SaveError, "written", lambda connection: _insert(connection, sql, parameters)):
+        runs = {run for _, run, _ in batch.rows}
+        if len(runs) == 1 and (frame is not None or batch.closes is None):
+            [run] = runs
+            sql, parameters = _append(grip, batch, frame, run)
+            written = await self._attempt(SaveError, "written", lambda connection: _insert(connection, sql, parameters))
+            if written is not None:
+                keys.frames[batch.namespace], keys.runs[run] = written
                 return
         key, new = await self.write(lambda: operations.append(grip, batch, DIALECT))
         keys.frames[batch.namespace] = key
@@ -147,7 +169,7 @@ class PostgresThread:
                 except StopIteration as stop:
                     return stop.value  # type: ignore[no-any-return]
                 cursor = self._connection.execute(_placeholders(sql), parameters)
-                rows = cursor.fetchall() if cursor.description else []
+                rows = cursor.fetchall() if cursor.description else [()] * cursor.rowcount
 
     def close(self) -> None:
         """Close the connection."""
@@ -155,54 +177,67 @@ class PostgresThread:
 
 
 async def transact(connection: Connection, operation: Operation[T], begin: str) -> T:
-    """Run an operation between `begin` and COMMIT, or ROLLBACK if it fails."""
+    """Run an operation between `begin` and COMMIT, or ROLLBACK if it fails; without `begin` it is one statement."""
     rows: Any = None
     try:
-        await connection.execute(begin.encode())
+        if begin:
+            await connection.execute(begin.encode())
         while True:
             sql, parameters = operation.send(rows)
             cursor = await connection.execute(_placeholders(sql), parameters, binary=True)
-            rows = await cursor.fetchall() if cursor.description else []
+            rows = await cursor.fetchall() if cursor.description else [()] * cursor.rowcount
     except StopIteration as stop:
-        await connection.execute("COMMIT")
+        if begin:
+            await connection.execute("COMMIT")
         return stop.value  # type: ignore[no-any-return]
     except GraphAgentError:
-        await connection.execute("ROLLBACK")
+        if begin:
+            await connection.execute("ROLLBACK")
         raise
 
 
-async def _insert(connection: Connection, sql: str, parameters: list[Any]) -> bool:
-    """False if the lease isn't the current one, or a row is there already."""
+async def _insert(connection: Connection, sql: str, parameters: list[Any]) -> tuple[int, int] | None:
+    """The keys of frame and run; None if the lease isn't the current one, or a row is there already."""
     try:
-        cursor = await connection.execute(sql, parameters)
+        cursor = await connection.execute(sql, parameters, binary=True)
     except psycopg.errors.UniqueViolation:
-        return False
-    return cursor.rowcount > 0
+        return None
+    row = await cursor.fetchone()
+    return None if row is None else (row[0] >> FRAME_SHIFT, row[1])
 
 
-def _append(grip: Grip, batch: Batch, frame: int, runs: list[int | None]) -> tuple[str, list[Any]]:
-    closes = batch.closes
+def _append(grip: Grip, batch: Batch, frame: int | None, run: tuple[str, str]) -> tuple[str, list[Any]]:
+    """The statement that writes rows of one run; it makes the keys of frame and run that aren't remembered."""
+    keys, closes = grip.keys, batch.closes
     if closes is not None and any(columns[0] == _INTERRUPT and columns[2] == closes for _, _, columns in batch.rows):
         closes = None  # the statement sees the table as it was before these rows
-    parameters: list[Any] = [grip.keys.lineage, grip.token]
+    run_id = keys.runs.get(run)
+    parameters: list[Any] = [keys.lineage, grip.token]
+    parameters += [frame] if frame is not None else [keys.lineage, batch.namespace]
+    parameters += [run_id] if run_id is not None else [keys.lineage, *run]
     if closes is not None:
+        assert frame is not None
         parameters += operations.close_parameters(frame, closes)
-    for (seq, _, columns), run in zip(batch.rows, runs, strict=True):
-        parameters += (row_id(frame, seq), run, *columns)
-    return _append_sql(len(batch.rows), closes is not None, batch.release), parameters
+    for seq, _, columns in batch.rows:
+        parameters += (seq, *columns)
+    return _append_sql(len(batch.rows), frame is None, run_id is None, closes is not None, batch.release), parameters
 
 
 _INTERRUPT = SOURCES.index("interrupt")
+_KNOWN = "SELECT ?::bigint AS id FROM held"
 
 
 @lru_cache(maxsize=64)
-def _append_sql(rows: int, closes: bool, release: bool) -> str:
+def _append_sql(rows: int, new_frame: bool, new_run: bool, closes: bool, release: bool) -> str:
     held = f"{operations.RELEASE} AND owner IS NOT NULL RETURNING 1" if release else f"{HELD} FOR SHARE"
+    frame = operations.MAKE_FRAME.format("SELECT ?::bigint, ? FROM held") if new_frame else _KNOWN
+    run = operations.MAKE_RUN.format("SELECT ?::bigint, ?, ? FROM held") if new_run else _KNOWN
     gone = f", gone AS ({operations.CLOSE_STEP} AND EXISTS (SELECT 1 FROM held))" if closes else ""
-    values = ", ".join([f"({_ROW})"] * rows)
+    names, values = ", ".join(COLUMNS), ", ".join([f"({_ROW})"] * rows)
     return _placeholders(
-        f"WITH held AS ({held}){gone} INSERT INTO ga_rows (id, run, {', '.join(COLUMNS)}) "
-        f"SELECT v.* FROM (VALUES {values}) v, held"
+        f"WITH held AS ({held}), f AS ({frame}), s AS ({run}){gone} INSERT INTO ga_rows (id, run, {names}) "
+        f"SELECT (f.id << {FRAME_SHIFT}) + v.seq, s.id, {', '.join('v.' + name for name in COLUMNS)} "
+        f"FROM (VALUES {values}) v (seq, {names}), f, s RETURNING id, run"
     )
 
 

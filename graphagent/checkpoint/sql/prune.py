@@ -9,9 +9,9 @@ from graphagent.checkpoint.fold import fold_values, merge_lists
 from graphagent.checkpoint.plain_json import dumps, loads
 from graphagent.checkpoint.record import Retention
 from graphagent.checkpoint.retention import Gap, RowFacts, bases_to_keep, gaps, origins_of, rows_to_keep
+from graphagent.checkpoint.sql.loading import deltas_from, lists_at
 from graphagent.checkpoint.sql.operations import Dialect, Operation
 from graphagent.checkpoint.sql.plain import merge_plain
-from graphagent.checkpoint.sql.queries import deltas_from, lists_at
 from graphagent.checkpoint.sql.rows import (
     decode_deltas,
     decode_lists,

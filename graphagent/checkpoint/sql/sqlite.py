@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import anyio.to_thread
 
 from graphagent.checkpoint.lease import row_exists
-from graphagent.checkpoint.sql import operations
-from graphagent.checkpoint.sql.operations import INSERT_ROW, Batch, Dialect, Grip, Operation
+from graphagent.checkpoint.sql import loading, operations
+from graphagent.checkpoint.sql.loading import Found, Place
+from graphagent.checkpoint.sql.operations import INSERT_ROW, Batch, Claim, Dialect, Grip, Operation
 from graphagent.checkpoint.sql.options import Sync
 from graphagent.checkpoint.sql.rows import row_id
 from graphagent.checkpoint.sql.schema import TABLES, MigrationReport, run_migration
@@ -22,6 +23,8 @@ from graphagent.checkpoint.sql.writer import Reply, WriterThread
 from graphagent.errors import CheckpointError, LoadError, SaveError
 
 T = TypeVar("T")
+Piece = tuple[Any, Reply[Any]]
+Done = tuple[Reply[Any], Any, BaseException | None]
 _OLDEST = (3, 35)  # the first SQLite with RETURNING
 
 DIALECT = Dialect(now="(julianday('now') - 2440587.5) * 86400.0", greatest="max", share="", exclusive="", lossy=False)
@@ -93,19 +96,34 @@ class SqliteDriver:
         """A connection for the thread that calls."""
         return SqliteThread(self._connect())
 
-    async def read(self, make: Callable[[], Operation[T]]) -> T:
-        """Run an operation that only reads, in one snapshot. Raises LoadError."""
-        with self._errors(LoadError, "read"), self._lock:
-            return transact(self._opened(), make(), "BEGIN")
+    async def read(self, make: Callable[[], Operation[T]], *, alone: bool = False) -> T:
+        """Run an operation that only reads, in one snapshot. `alone`: it is one statement. Raises LoadError."""
+        try:
+            with self._lock:
+                connection = self._connection or self._opened()
+                return drive(connection, make()) if alone else transact(connection, make(), "BEGIN")
+        except sqlite3.Error as error:
+            raise self._wrapped(LoadError, "read", error) from error
 
-    async def write(self, make: Callable[[], Operation[T]]) -> T:
-        """Run an operation in one transaction. Raises SaveError."""
-        with self._errors(SaveError, "written"):
+    async def load(self, lineage: str, namespace: str, seq: int | None) -> Found | None:
+        """A row and what it builds on. Raises LoadError."""
+        return await self.read(lambda: loading.load(lineage, namespace, seq))
+
+    async def write(self, make: Callable[[], Operation[T]], *, alone: bool = False) -> T:
+        """Run an operation in one transaction. `alone`: it is one statement. Raises SaveError."""
+        try:
             if self._writer is not None:
                 self._opened()
                 return await self._writer.submit(make)  # type: ignore[no-any-return]
             with self._lock:
-                return transact(self._opened(), make(), "BEGIN IMMEDIATE")
+                connection = self._connection or self._opened()
+                return drive(connection, make()) if alone else transact(connection, make(), "BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise self._wrapped(SaveError, "written", error) from error
+
+    async def take(self, claim: Claim, reads: Place | None) -> tuple[int, int, Found | None]:
+        """Take a lineage and read a row of it. Raises LineageBusy, SaveError."""
+        return await self.write(lambda: loading.take(claim, reads, DIALECT))
 
     async def append(self, grip: Grip, batch: Batch) -> None:
         """Write rows. Raises LeaseLost, SaveError."""
@@ -128,7 +146,9 @@ class SqliteDriver:
         """The usual step: one row, one statement, which is a transaction by itself. False if it was refused."""
         try:
             with self._lock:
-                cursor = self._opened().execute(INSERT_ROW, (key, run, *columns, grip.keys.lineage, grip.token))
+                cursor = (self._connection or self._opened()).execute(
+                    INSERT_ROW, (key, run, *columns, grip.keys.lineage, grip.token)
+                )
         except sqlite3.IntegrityError:
             return False
         except sqlite3.Error as error:
@@ -142,19 +162,12 @@ class SqliteDriver:
             self._connection = self._connect()
         return self._connection
 
-    def _work(self, pieces: list[tuple[Any, Reply[Any]]]) -> None:
+    def _work(self, pieces: list[Piece]) -> None:
         """What the writer thread does: all pieces in one transaction, each undone by itself if it fails."""
-        done: list[tuple[Reply[Any], Any, BaseException | None]] = []
         try:
             connection = self._written = self._written or self._connect()
-            with _transaction(connection, "BEGIN IMMEDIATE"):
-                for make, reply in pieces:
-                    try:
-                        done.append((reply, _in_savepoint(connection, make()), None))
-                    except Exception as error:
-                        if not connection.in_transaction:  # SQLite itself undid all of it, as when the disk is full
-                            raise
-                        done.append((reply, None, error))
+            with _Transaction(connection, "BEGIN IMMEDIATE"):
+                done = _each(connection, pieces)
         except BaseException as error:
             done = [(reply, None, error) for _, reply in pieces]
         for reply, result, problem in done:
@@ -221,20 +234,42 @@ class SqliteThread:
 
 def transact(connection: sqlite3.Connection, operation: Operation[T], begin: str) -> T:
     """Run an operation between `begin` and COMMIT, or ROLLBACK if it fails."""
-    with _transaction(connection, begin):
+    with _Transaction(connection, begin):
         return drive(connection, operation)
 
 
-@contextmanager
-def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    connection.execute(begin)
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+class _Transaction:
+    """A block between `begin` and COMMIT, or ROLLBACK if it fails."""
+
+    __slots__ = ("_begin", "_connection")
+
+    def __init__(self, connection: sqlite3.Connection, begin: str) -> None:
+        self._connection, self._begin = connection, begin
+
+    def __enter__(self) -> None:
+        self._connection.execute(self._begin)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        connection = self._connection
+        try:
+            if kind is None:
+                connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+def _each(connection: sqlite3.Connection, pieces: list[Piece]) -> list[Done]:
+    """Do all pieces; one that fails is undone by itself."""
+    done: list[Done] = []
+    for make, reply in pieces:
+        try:
+            done.append((reply, _in_savepoint(connection, make()), None))
+        except Exception as error:
+            if not connection.in_transaction:  # SQLite itself undid all of it, as when the disk is full
+                raise
+            done.append((reply, None, error))
+    return done
 
 
 def _in_savepoint(connection: sqlite3.Connection, operation: Operation[T]) -> T:
@@ -258,4 +293,5 @@ def drive(connection: sqlite3.Connection, operation: Generator[tuple[str, Any], 
             sql, parameters = operation.send(rows)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
-        rows = connection.execute(sql, parameters).fetchall()
+        cursor = connection.execute(sql, parameters)
+        rows = cursor.fetchall() if cursor.description else [()] * cursor.rowcount
