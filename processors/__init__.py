@@ -1,5 +1,6 @@
 """What a model sees: sessions projected into messages by a chain of pure steps. The record is never rewritten."""
 
+from graphagent.agents.placeholders import Rendered, Values, artifact_names, render
 from processors.assemble import assemble
 from processors.attachments import Attachments
 from processors.explain import Entry, Explanation, explain, explain_projection
@@ -11,8 +12,8 @@ from processors.projection import SEED_HISTORY, Block, Budget, Given, Line, Note
 from processors.projector import INCLUDE_CONTENTS, Preload, SessionProjector
 from processors.recall import Recall
 from processors.sanitise import Sanitise, sanitise
+from processors.seen import Seen, seen_by
 from processors.summary import Summaries
-from processors.template import Rendered, Values, artifact_names, render
 from processors.visibility import FULL_CONTEXT, ISOLATED_INVOCATION, ISOLATED_REQUEST, REQUEST_CONTEXT, Visibility
 from processors.voice import Voice
 
@@ -41,6 +42,7 @@ __all__ = [
     "Recall",
     "Rendered",
     "Sanitise",
+    "Seen",
     "SessionProjector",
     "Step",
     "Summaries",
@@ -54,4 +56,5 @@ __all__ = [
     "explain_projection",
     "render",
     "sanitise",
+    "seen_by",
 ]

@@ -1,21 +1,23 @@
-"""Why a model sees what it sees: each event of a session, whether it is in, out or changed, and the reasons."""
+"""Why a model would see what it would see: each event of a session, whether it is in, out or changed, and the reasons.
+What a model did see is kept with its answers: `processors.seen`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from graphagent.agents.agent import Agent
 from graphagent.errors import AgentError
 from graphagent.ledger import Event, Session
 from graphagent.messages import Message
+from graphagent.model_view import Verdict
 from processors.assemble import assemble
 from processors.pipeline import Pipeline, default_pipeline
 from processors.projection import Given, Note, Projection, Reader
 from processors.projector import SessionProjector
+from processors.spans import verdicts
 
-Verdict = Literal["in", "out", "changed"]
 _WIDTH = 60
 
 
@@ -82,21 +84,13 @@ def explain_projection(
 
 def explain(before: Projection, after: Projection) -> Explanation:
     """What became of each event of a projection between two points of the chain."""
-    entries = []
-    shown: dict[int, list[Message]] = {}
-    joined = {place for line in after.lines for place in line.also}
-    for line in after.lines:
-        shown.setdefault(line.place, []).append(line.message)
     reasons: dict[str, list[str]] = {}
     for note in after.notes[len(before.notes) :]:
         reasons.setdefault(note.event, []).append(f"{note.step}: {note.text}")
-    for place, event in enumerate(before.events):
-        verdict: Verdict = "changed"
-        if place not in shown and place not in joined:
-            verdict = "out"
-        elif tuple(shown.get(place, ())) == event.messages:
-            verdict = "in"
-        entries.append(Entry(place, event, verdict, tuple(reasons.get(event.id, ()))))
+    entries = [
+        Entry(place, event, verdict, tuple(reasons.get(event.id, ())))
+        for place, (event, verdict) in enumerate(zip(before.events, verdicts(after), strict=True))
+    ]
     ids = {event.id for event in before.events}
     general = tuple(note for note in after.notes if note.event not in ids)
     return Explanation(before.reader, tuple(entries), general, assemble(after))

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from graphagent.agents.placeholders import Values, render
 from graphagent.errors import AgentError
 from graphagent.messages import Message
 from processors.assemble import with_text
 from processors.projection import Note, Projection
-from processors.template import Values, render
 
 STEP = "instructions"
 _PLAN_SEEN = 100  # so many characters of a plan tell whether it is there already
@@ -23,11 +23,12 @@ _PLAN_SEEN = 100  # so many characters of a plan tell whether it is there alread
 class Instructions:
     """The system message.
 
-    `text`: the agent's instruction, with placeholders (see `processors.template`), or a function that makes it; an
-    instruction of the run takes its place. `system`: for all agents, put before it. `identity`: say the agent's name
-    and description first. `planner`: makes a text that says how to plan. `output_schema`: the answer's JSON schema,
-    said in words behind the instruction. `time_format`: adds the time in that form (`strftime`; a day is kinder to a
-    provider's cache than a minute), in `timezone`. Nothing is added that is there already. Source: spec/context, 5.2.
+    `text`: the agent's instruction, with placeholders (see `graphagent.agents.placeholders`), or a function that makes
+    it; an instruction of the run takes its place. `system`: for all agents, put before it. `identity`: say the agent's
+    name and description first. `planner`: makes a text that says how to plan. `output_schema`: the answer's JSON
+    schema, said in words behind the instruction. `time_format`: adds the time in that form (`strftime`; a day is kinder
+    to a provider's cache than a minute), in `timezone`. Nothing is added that is there already. Source: spec/context,
+    5.2.
     """
 
     text: str | Callable[[Projection], str] = ""

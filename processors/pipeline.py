@@ -15,6 +15,7 @@ from processors.projection import Projection, Step
 from processors.recall import Recall
 from processors.sanitise import Sanitise
 from processors.summary import Summaries
+from processors.tail import newest, run
 from processors.visibility import Visibility
 from processors.voice import Voice
 
@@ -28,16 +29,19 @@ class Pipeline:
 
     def __call__(self, projection: Projection) -> Projection:
         """The projection after all steps."""
-        for step in self.steps:
-            projection = step(projection)
-        return projection
+        return run(self.steps, projection)
+
+    def newest(self, projection: Projection) -> Projection:
+        """The same with the same messages, at the cost of what is shown: where older events can't be in view, they are
+        not looked at, and not noted one by one (see `processors.tail`)."""
+        return newest(self.steps, projection)
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
 
     def messages(self, projection: Projection) -> tuple[Message, ...]:
         """The messages that a model is sent."""
-        return assemble(self(projection))
+        return assemble(self.newest(projection))
 
 
 def default_pipeline(

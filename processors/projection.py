@@ -34,9 +34,9 @@ class Note(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One message of the view. `event`: where it comes from, as it is stored; `place`: the event's place in the
-    session, -1 for a message that isn't stored. `current`: what the reader was asked, never to be left out. `also`:
-    the places of other events that went into this message."""
+    """One message of the view. `event`: where it comes from, as it is stored; `place`: the event's place
+    among the projection's events, -1 for a message that isn't stored. `current`: what the reader was asked, never to be
+    left out. `also`: the places of other events that went into this message."""
 
     message: Message
     event: Event
@@ -116,7 +116,8 @@ class Projection:
 
     `events`, `summaries`, `state`: the session's. `head`: messages before the history. `lines`: the history in view.
     `blocks`: texts that go in beside it. `branch`, `timeline`, `contents`: which events the visibility step let in.
-    `summarised`: whether summaries may stand for events. `budget`: None for no bound.
+    `summarised`: whether summaries may stand for events. `budget`: None for no bound. `earlier`: how many events of the
+    session come before `events`, and `earlier_why` the step for which they can't be in view.
     """
 
     reader: Reader
@@ -133,6 +134,8 @@ class Projection:
     contents: Contents = "session"
     summarised: bool = False
     notes: tuple[Note, ...] = ()
+    earlier: int = 0
+    earlier_why: str = ""
 
     @classmethod
     def of(

@@ -6,15 +6,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from graphagent.agents.invocation import Invocation
+from graphagent.agents.placeholders import artifact_names
+from graphagent.agents.projector import Projected
 from graphagent.clock import Clock, SystemClock
-from graphagent.ledger import Session
 from graphagent.messages import Message
 from graphagent.services import SessionService
 from processors.assemble import assemble
 from processors.instructions import Instructions
 from processors.pipeline import Pipeline, default_pipeline
 from processors.projection import Block, Budget, Given, Note, Projection, Reader
-from processors.template import artifact_names
+from processors.reading import session_now
+from processors.spans import spans_of
 
 Preload = Callable[[Invocation], Awaitable[Sequence[Block]]]
 """Fetches memories and evidence for a run. If it fails, the run goes on without, and a note says so."""
@@ -24,7 +26,7 @@ INCLUDE_CONTENTS = "include_contents"
 
 
 class SessionProjector:
-    """Makes a run's messages from its session, read anew each time.
+    """Makes a run's messages from its session, what is new in it read anew each time.
 
     `pipeline`: None takes the default one. `sessions`: where the session is read; None takes the run's service, and
     without one the run's own copy is used. `preload`: what goes in beside the history. `budget`: tokens for it all.
@@ -49,13 +51,19 @@ class SessionProjector:
         """The messages for a run; the current one is among them. Raises what reading the session raises."""
         return assemble(await self.projection(invocation))
 
+    async def projected(self, invocation: Invocation) -> Projected:
+        """The same messages, with what became of the events; this is kept with the answers that are made from them."""
+        start = await self.snapshot(invocation)
+        made = self.pipeline.newest(start)
+        return Projected(assemble(made), spans_of(start, made))
+
     async def projection(self, invocation: Invocation) -> Projection:
-        """The projection after the chain, with its notes."""
-        return self.pipeline(await self.snapshot(invocation))
+        """The projection after the chain, with its notes; see `Pipeline.newest`."""
+        return self.pipeline.newest(await self.snapshot(invocation))
 
     async def snapshot(self, invocation: Invocation) -> Projection:
         """The projection before the chain: from it the same messages can be made again."""
-        session = await self._session(invocation)
+        session = await session_now(self._sessions or invocation.services.sessions, invocation)
         reader = Reader.of(invocation, now=self._clock.now())
         options = invocation.options
         given = Given(
@@ -66,13 +74,6 @@ class SessionProjector:
         )
         start = Projection.of(session, reader, given=given, budget=self.budget)
         return await self._with_artifacts(await self._with_blocks(start, invocation), invocation)
-
-    async def _session(self, invocation: Invocation) -> Session | None:
-        """The session as it is now; the run's copy where there is no service, or no such session in it."""
-        service = self._sessions or invocation.services.sessions
-        if invocation.session is None or service is None:
-            return invocation.session
-        return await service.get(invocation.session.key) or invocation.session
 
     async def _with_blocks(self, start: Projection, invocation: Invocation) -> Projection:
         """With preloaded blocks. A failure costs the blocks, not the run: they are a help, not the conversation."""

@@ -56,23 +56,31 @@ class Summaries:
         return projection.noted([added, *notes], lines=lines, blocks=(*projection.blocks, block), summarised=True)
 
 
-class Chosen(NamedTuple):
-    """A text, and what it covers: lines up to `place` (None: lines before `before`, in seconds since the epoch) whose
-    filter key is one of `keys` or below."""
+class Area(NamedTuple):
+    """What a boundary covers: events with filter key `key` or below, up to `place`; with None for it those before
+    `before` (seconds since the epoch), where an event of the very time stays in view."""
 
-    text: str
-    name: str
-    keys: tuple[str, ...]
+    key: str
     place: int | None
     before: float
 
     def covers(self, line: Line) -> bool:
-        """True if the summary stands for this line. A line at the very time stays in view."""
-        if not any(is_below(line.event.filter_key, key) for key in self.keys):
+        """True if the summary stands for this line."""
+        if not is_below(line.event.filter_key, self.key):
             return False
-        if self.place is not None:
-            return line.place <= self.place
-        return line.event.timestamp < self.before
+        return line.event.timestamp < self.before if self.place is None else line.place <= self.place
+
+
+class Chosen(NamedTuple):
+    """The text of one summary, or of several together, and what it covers."""
+
+    text: str
+    name: str
+    areas: tuple[Area, ...]
+
+    def covers(self, line: Line) -> bool:
+        """True if it stands for this line."""
+        return any(area.covers(line) for area in self.areas)
 
 
 def choose(projection: Projection) -> Chosen | None:
@@ -81,16 +89,18 @@ def choose(projection: Projection) -> Chosen | None:
     key = WHOLE if projection.branch == "all" else projection.reader.filter_key
     own = projection.summaries.get(key)
     if own is not None and own.text.strip():
-        place = _place(own.boundary, projection.events)
-        return Chosen(own.text, _named(key), (key,), place, own.boundary.cutoff_at)
+        return Chosen(own.text, _named(key), (_area(key, own.boundary, projection.events),))
     if projection.branch != "prefix" or not key:
         return None
     below = _below(projection.summaries, key)
     if not below:
         return None
-    before = min(summary.boundary.cutoff_at for summary in below.values())
-    text = "\n\n".join(summary.text for summary in below.values())
-    return Chosen(text, ", ".join(map(_named, below)), tuple(below), None, before)
+    if all(summary.boundary.seq for summary in below.values()):
+        areas = tuple(_area(k, summary.boundary, projection.events) for k, summary in below.items())
+    else:
+        before = min(summary.boundary.cutoff_at for summary in below.values())
+        areas = tuple(Area(k, None, before) for k in below)
+    return Chosen("\n\n".join(summary.text for summary in below.values()), ", ".join(map(_named, below)), areas)
 
 
 def _below(summaries: Mapping[str, Summary], key: str) -> dict[str, Summary]:
@@ -101,8 +111,15 @@ def _named(key: str) -> str:
     return f"'{key}'" if key else "the whole session"
 
 
+def _area(key: str, boundary: Boundary, events: tuple[Event, ...]) -> Area:
+    return Area(key, _place(boundary, events), boundary.cutoff_at)
+
+
 def _place(boundary: Boundary, events: tuple[Event, ...]) -> int | None:
-    """The place of the last covered event; None if it isn't there (any more)."""
+    """The place of the last covered event, by its number, else by its id; None if it isn't there (any more)."""
+    places = reversed(range(len(events)))
+    if boundary.seq and events and events[-1].seq:
+        return next((i for i in places if 0 < events[i].seq <= boundary.seq), -1)
     if not boundary.last_event_id:
         return None
-    return next((i for i in reversed(range(len(events))) if events[i].id == boundary.last_event_id), None)
+    return next((i for i in places if events[i].id == boundary.last_event_id), None)
