@@ -3,13 +3,16 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from runner.agents import AgentFactory, AgentRequest
     from runner.plugins import Plugin
     from runner.run_state import RunStatus
     from runner.runner import Runner, RunnerPolicy
 
-__all__ = ["Plugin", "RunStatus", "Runner", "RunnerPolicy"]
+__all__ = ["AgentFactory", "AgentRequest", "Plugin", "RunStatus", "Runner", "RunnerPolicy"]
 
 _PLACES = {
+    "AgentFactory": "runner.agents",
+    "AgentRequest": "runner.agents",
     "Plugin": "runner.plugins",
     "RunStatus": "runner.run_state",
     "Runner": "runner.runner",

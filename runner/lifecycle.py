@@ -17,14 +17,18 @@ from graphagent.agents.invocation import Invocation, Services
 from graphagent.errors import CheckpointNotFound, UsageError
 from graphagent.ledger import Event, Session, TokenUsage
 from graphagent.messages import Message
+from graphagent.patience import at_most
 from graphagent.services import SessionService
 from runner.admission import admit
+from runner.agents import AgentRequest, Agents, Taken
 from runner.going_on import taken_up
+from runner.held import HeldSessions
 from runner.jobs import Jobs
 from runner.outcome import DISCARDED, UNREAD, completion, ending_of, error_info, total
 from runner.partial_text import PartialText, is_partial_answer
 from runner.persistence import Ledger, with_apology
 from runner.plugins import Plugins
+from runner.routing import Wanted, wanted_agent, with_route
 from runner.run_state import RunState
 from runner.turns import Turns
 from runner.user_turn import QUEUED, open_session, said_events, seed_events, stamp
@@ -32,21 +36,22 @@ from runner.user_turn import QUEUED, open_session, said_events, seed_events, sta
 _log = logging.getLogger(__name__)
 
 WIND_UP = 10.0
-"""Seconds that a run which was cut off may take to store what is left of it."""
+"""Seconds that a run which was cut off may work to store what is left of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """What a Runner gives to each of its runs. `find`: an agent by name; `keep_partial`: text of an answer that was cut
-    off goes into the session."""
+    """What a Runner gives to each of its runs. `keep_partial`: text of an answer that was cut
+    off goes into the session; `held`: sessions of the last runs."""
 
     app: str
     sessions: SessionService
     services: Services
-    find: Callable[[Agent | str | None], Agent]
+    agents: Agents
     plugins: Plugins
     turns: Turns
     jobs: Jobs
+    held: HeldSessions
     keep_partial: bool = True
 
 
@@ -58,6 +63,8 @@ class Conduct:
         self._run = run
         self._plugins = house.plugins.and_more(run.options.plugins)
         self._partial = PartialText()
+        self._wanted: Wanted | Agent | None = None
+        self._taken: Taken | None = None
         self._invocation: Invocation | None = None
         self._ledger: Ledger | None = None
         self._last: Event | None = None
@@ -84,8 +91,11 @@ class Conduct:
                     except Exception as error:
                         run.error = error
                     finally:
-                        with anyio.move_on_after(WIND_UP, shield=True):
+                        with at_most(WIND_UP, shield=True):
                             late = await self._wind_up()
+                        if self._taken is not None:
+                            with at_most(WIND_UP, shield=True):
+                                await self._taken.close()
         except Exception as error:
             run.error = run.error or error
         finally:
@@ -99,15 +109,25 @@ class Conduct:
     # -- the way there ---------------------------------------------------------------------------
 
     async def _act(self) -> None:
-        session = await open_session(self._house.sessions, self._run.key)
-        agent = self._run.agent = self._house.find(self._run.options.agent)
+        house = self._house
+        session = await open_session(house.sessions, self._run.key, house.held.take(self._run.key))
+        house.held.put(session)
+        agent = await self._agent(session)
         said = await self._plugins.messages(session, self._run.said)
         invocation = self._invocation = await taken_up(self._invite(agent, session, said))
         self._run.invocation_id = invocation.id
-        await admit(invocation)
+        invocation = self._invocation = await admit(invocation)
         await self._store_turn(invocation, session, said)
         self._run.begun = True
         await self._let_run(invocation)
+
+    async def _agent(self, session: Session) -> Agent:
+        run, agents = self._run, self._house.agents
+        self._wanted = wanted_agent(run.options.agent, session, run.said, agents.has)
+        request = AgentRequest("", session, run.request_id, run.options)
+        self._taken = await agents.take(self._wanted, request)
+        run.agent = self._taken.agent
+        return run.agent
 
     def _invite(self, agent: Agent, session: Session, said: tuple[Message, ...]) -> Invocation:
         run, options = self._run, self._run.options
@@ -122,6 +142,7 @@ class Conduct:
             services=self._house.services,
             persist=self._persist,
             queued=self._take_queued,
+            hooks=self._plugins.hooks(),
         )
         lenient = getattr(agent, "on_append_failure", "fail") == "continue"
         self._ledger = Ledger(self._house.sessions, run.key, self._prepare, self._to_store, lenient=lenient)
@@ -130,7 +151,8 @@ class Conduct:
     async def _store_turn(self, invocation: Invocation, session: Session, said: tuple[Message, ...]) -> None:
         """The person's turn is in the session before the agent begins."""
         events = seed_events(invocation, said) if not session.events else []
-        for event in [*events, *said_events(invocation, said)]:
+        now = [with_route(event, session, self._wanted) for event in said_events(invocation, said)]
+        for event in [*events, *now]:
             told = await self._plugins.before_append(invocation, event)
             if told is not None:
                 session.events.append(await self._house.sessions.append(self._run.key, told))

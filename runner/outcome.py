@@ -71,7 +71,7 @@ def completion(ending: Ending, app: str, *, failures: Iterable[Exception], more:
 
 
 def total(usage: Iterable[TokenUsage]) -> TokenUsage | None:
-    """All tokens of a run; None if no model was called."""
+    """All tokens of a run, and what they cost if that is known of all; None if no model was called."""
     found = list(usage)
     if not found:
         return None
@@ -79,4 +79,5 @@ def total(usage: Iterable[TokenUsage]) -> TokenUsage | None:
         input_tokens=sum(one.input_tokens for one in found),
         output_tokens=sum(one.output_tokens for one in found),
         cached_tokens=sum(one.cached_tokens for one in found),
+        cost=None if any(one.cost is None for one in found) else sum(one.cost or 0.0 for one in found),
     )

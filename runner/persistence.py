@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from graphagent.agents.agent_tool import TRIGGER
 from graphagent.agents.tool_run import CANCELLED
 from graphagent.ledger import Event, SessionKey
 from graphagent.messages import Message, ToolCall
+from graphagent.patience import in_line
 from graphagent.services import SessionService
 
 _log = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ class Ledger:
         self._prepare = prepare
         self._to_store = to_store
         self._lenient = lenient
+        self._line = anyio.Lock(fast_acquire=True)
         self._entries: dict[str, _Entry] = {}
         self._open_calls: dict[str, tuple[ToolCall, Event]] = {}
 
@@ -80,8 +83,9 @@ class Ledger:
         return known
 
     def unseen(self) -> list[Event]:
-        """The events that have not been handed out."""
-        return [entry.event for entry in self._entries.values() if entry.event is not None and not entry.handed_out]
+        """The events that have not been handed out, and shall be: those of an agent that is a tool are its caller's."""
+        known = ((entry.event, entry.handed_out) for entry in self._entries.values())
+        return [event for event, out in known if event is not None and not out and TRIGGER not in event.extensions]
 
     async def settle(self) -> list[Event]:
         """At the end: try again to store what could not be, and hand out what has not been yet."""
@@ -107,6 +111,7 @@ class Ledger:
                     "messages": (CANCELLED.message(call),),
                     "usage": None,
                     "state_delta": {},
+                    "view": None,
                     "finish_reason": None,
                 }
             )
@@ -139,16 +144,26 @@ class Ledger:
         entry.stored = True
 
     async def _append(self, event: Event) -> None:
-        """Twice if need be: a failure of the store is often over at once, and the same id is not added again."""
+        """Twice if need be: a failure of the store is often over at once, and the same id is not added again.
+
+        One at a time: a database appends to a session in a line anyway, and each that stood in it there would keep a
+        connection from the other sessions.
+        """
+        with in_line():
+            await self._line.acquire()
         try:
-            await self._sessions.append(self._key, event)
-        except Exception:
-            await self._sessions.append(self._key, event)
+            try:
+                await self._sessions.append(self._key, event)
+            except Exception:
+                await self._sessions.append(self._key, event)
+        finally:
+            self._line.release()
 
 
 def with_apology(event: Event) -> Event:
-    """An error that a reader of the session can see: with a text of its own, or a general one."""
-    if event.error is None or event.partial or event.has_content:
+    """An error that a reader of the session can see: with a text of its own, or a general one. A run that was cut off
+    by a limit and has landed has said what it had to say."""
+    if event.error is None or event.partial or event.has_content or "landed" in event.extensions:
         return event
     said = Message.assistant(APOLOGY)
     return event.model_copy(update={"messages": (said,), "finish_reason": event.finish_reason or "error"})

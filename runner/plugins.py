@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphagent.agents.invocation import Invocation
-from graphagent.errors import AgentError, UsageError
+from graphagent.agents.invocation import Hooks, Invocation
+from graphagent.agents.model import ModelRequest, Reply
+from graphagent.agents.tool import ToolContext, ToolResult
+from graphagent.errors import AgentError, ModelError, StopAgent, UsageError
 from graphagent.ledger import Event, Session
-from graphagent.messages import Message
+from graphagent.messages import Message, ToolCall
+from runner.plugin_hooks import Call, hooks_of, overrides
+
+if TYPE_CHECKING:
+    from graphagent.engine.context import NodeContext
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -19,7 +25,12 @@ _IDENTITY = ("id", "request_id", "invocation_id", "parent_invocation_id", "branc
 class Plugin:
     """Base of plugins: override what is needed. `name` must be set, and be another one for each plugin of a run.
 
-    What a hook raises ends the run, as an error that names the plugin, unless the hook says otherwise.
+    What a hook raises ends the run, as an error that names the plugin, unless the hook says otherwise. At each hook the
+    plugins of the Runner come first, then those of the run, then what the agent itself has.
+
+    The hooks on calls are asked for the calls of every agent of the run, at any depth; `invocation` is that of the
+    agent that calls. They may ask a person through `ctx.interrupt`, or `context.node.interrupt`. A hook before a call
+    runs again when its node does, after an answered question or a crash; one after it as well, except on tools.
     """
 
     name = ""
@@ -36,6 +47,45 @@ class Plugin:
     async def on_event(self, invocation: Invocation, event: Event) -> Event | None:
         """Another event in place of one, partial ones too, before it is stored and handed out; None: as it is. It
         keeps its identity (ids, author, branch, key, time). If the hook raises, that is logged and the event stays."""
+        return None
+
+    async def before_model(
+        self, invocation: Invocation, request: ModelRequest, ctx: NodeContext
+    ) -> ModelRequest | Reply | None:
+        """Before a model is called. Another request goes on to the next plugin; a Reply stands for the call, which then
+        is not made, and later plugins are not asked; None: as it is. What it raises fails the node that calls."""
+        return None
+
+    async def after_model(self, invocation: Invocation, reply: Reply, ctx: NodeContext) -> Reply | None:
+        """A Reply in place of the model's, which is final: neither later plugins nor the agent's callbacks see it. What
+        it raises fails the node that calls."""
+        return None
+
+    async def on_model_error(
+        self, invocation: Invocation, request: ModelRequest, error: ModelError, ctx: NodeContext
+    ) -> Reply | None:
+        """A Reply that stands for a call that failed; None leaves it to the next one, at last to the retry policy.
+        Plugins after it see such a Reply in `after_model`."""
+        return None
+
+    async def before_tool(self, invocation: Invocation, call: ToolCall, context: ToolContext) -> ToolCall | Any | None:
+        """Before a tool is called, and before a person is asked for approval. A ToolCall changes the arguments, and
+        goes on to the next plugin; any other result stands for the tool's. What it raises is the result that the model
+        sees; StopAgent ends the run."""
+        return None
+
+    async def after_tool(
+        self, invocation: Invocation, call: ToolCall, context: ToolContext, result: ToolResult
+    ) -> ToolResult | Any | None:
+        """A result in place of the tool's, or of a failure's (`result.error`), which is final. What it raises is the
+        result that the model sees."""
+        return None
+
+    async def on_tool_error(
+        self, invocation: Invocation, call: ToolCall, context: ToolContext, error: Exception
+    ) -> ToolResult | Any | None:
+        """A result that stands for a tool whose last attempt raised; None leaves the error to the next one, at last to
+        the model."""
         return None
 
     async def before_append(self, invocation: Invocation, event: Event) -> Event | None:
@@ -70,6 +120,10 @@ class Plugins:
     def and_more(self, plugins: Sequence[Plugin]) -> Plugins:
         """These and others after them. Raises UsageError as the constructor does."""
         return Plugins((*self._all, *plugins)) if plugins else self
+
+    def hooks(self) -> Hooks:
+        """The plugins' hooks on calls, as the nodes of a run take them; a plugin without any adds nothing."""
+        return hooks_of(self._all, Plugin, _calling)
 
     async def messages(self, session: Session, said: Sequence[Message]) -> tuple[Message, ...]:
         """What persons said, rewritten. Raises AgentError if a plugin leaves nothing."""
@@ -123,7 +177,7 @@ class Plugins:
         def job(plugin: Plugin) -> Callable[[], Awaitable[None]]:
             return lambda: plugin.after_run(invocation, completion)
 
-        return [(plugin.name, job(plugin)) for plugin in self._all if type(plugin).after_run is not Plugin.after_run]
+        return [(plugin.name, job(plugin)) for plugin in self._all if overrides(plugin, Plugin, "after_run")]
 
     async def aclose(self) -> None:
         """Close them, the last one first; what one raises is logged."""
@@ -134,9 +188,18 @@ class Plugins:
                 _log.exception("closing plugin '%s' failed", plugin.name)
 
 
+def _calling(plugin: Plugin, name: str) -> Call:
+    async def call(*args: Any) -> Any:
+        return await _of(plugin, getattr(plugin, name)(*args))
+
+    return call
+
+
 async def _of(plugin: Plugin, result: Awaitable[T]) -> T:
-    """What a hook comes back with; an error of it names the plugin."""
+    """What a hook comes back with; an error of it names the plugin. StopAgent is a decision, not an error."""
     try:
         return await result
+    except StopAgent:
+        raise
     except Exception as error:
         raise AgentError(f"plugin '{plugin.name}' failed: {type(error).__name__}: {error}") from error

@@ -78,9 +78,9 @@ class RunState:
     async def send(self, event: Event) -> None:
         """Hand an event to the reader, waiting while it is behind; one that has left gets nothing."""
         if await self.channel.room():
-            self.channel.add(event)
+            self.channel.add((event,))
 
     def send_last(self, event: Event) -> None:
         """Hand over an event of the end, however far behind the reader is: nothing waits for it any more."""
         if not self.channel.left:
-            self.channel.add(event)
+            self.channel.add((event,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -14,12 +14,14 @@ from graphagent.agents.invocation import RunOptions, Services
 from graphagent.agents.projector import Projector
 from graphagent.checkpoint.memory import MemoryCheckpoints
 from graphagent.checkpoint.store import CheckpointStore
-from graphagent.errors import AgentError, NotFound, RunError, RunInterrupted, UsageError, alternatives
+from graphagent.errors import NotFound, RunError, RunInterrupted, UsageError, alternatives
 from graphagent.ids import fresh_id
 from graphagent.ledger import Event, SessionKey
 from graphagent.messages import Message
 from graphagent.services import ArtifactService, MemoryService, SessionService
 from processors import SessionProjector
+from runner.agents import AgentFactory, Agents
+from runner.held import HELD, HeldSessions
 from runner.jobs import Jobs
 from runner.lifecycle import Conduct, House
 from runner.outcome import OUTCOME
@@ -43,11 +45,14 @@ class RunnerPolicy:
     `on_conflict`: what a run does that finds its session taken: it is refused with SessionBusy (`reject`), waits its
     turn (`queue`), or ends those before it (`cancel_previous`). `keep_partial`: what an assistant had said when the
     run was cut off goes into the session. `close_timeout`: seconds that `close` waits for jobs after runs.
+    `held_events`: of the sessions of the last runs so many events stay at hand (some 3 KB each), so that the next run
+    in one of them reads only what has come since.
     """
 
     on_conflict: OnConflict = "reject"
     keep_partial: bool = True
     close_timeout: float = 30.0
+    held_events: int = HELD
 
     def __post_init__(self) -> None:
         if self.on_conflict not in get_args(OnConflict):
@@ -58,8 +63,10 @@ class RunnerPolicy:
 class Runner:
     """Runs agents on what users say, in sessions.
 
-    `agent`: who runs unless a run says otherwise; `agents`: others, to be named by a run. `sessions`, `checkpoints`:
-    None keeps them in memory, and the Runner closes those; the ones it is given stay open. Runners that share a
+    `agent`: who runs unless a run says otherwise, or an agent has asked for the person's next message
+    (`await_user_reply`); `agents`: others, to be named by a run; `factories`: what makes an agent of that name for each
+    run of it (`AgentFactory`), to be closed after the run; `agent` may be such a name. `sessions`, `checkpoints`: None
+    keeps them in memory, and the Runner closes those; the ones it is given stay open. Runners that share a
     checkpoint store, in whatever processes, never run in one session at the same time. `projector`: what agents see
     of a session; None takes the default pipeline. Use it on one event loop, and close it: `async with Runner(...)`.
     Raises UsageError for plugins without a name or with one name, AgentError for agents with one name.
@@ -68,7 +75,7 @@ class Runner:
     def __init__(
         self,
         app_name: str,
-        agent: Agent,
+        agent: Agent | str,
         *,
         sessions: SessionService | None = None,
         memory: MemoryService | None = None,
@@ -76,6 +83,7 @@ class Runner:
         checkpoints: CheckpointStore | None = None,
         plugins: Sequence[Plugin] = (),
         agents: Iterable[Agent] = (),
+        factories: Mapping[str, AgentFactory] | None = None,
         projector: Projector | None = None,
         policy: RunnerPolicy | None = None,
     ) -> None:
@@ -84,7 +92,6 @@ class Runner:
         self.policy = policy or RunnerPolicy()
         self.sessions: SessionService = InMemorySessions() if sessions is None else sessions
         self._owned = sessions is None
-        self._agents = _by_name([agent, *agents])
         self._plugins = Plugins(plugins)
         self._jobs = Jobs()
         self._runs: dict[str, RunState] = {}
@@ -97,10 +104,11 @@ class Runner:
             app=app_name,
             sessions=self.sessions,
             services=self.services,
-            find=self._find,
+            agents=Agents(agent, agents, factories or {}),
             plugins=self._plugins,
             turns=self._turns,
             jobs=self._jobs,
+            held=HeldSessions(self.sessions, self.policy.held_events),
             keep_partial=self.policy.keep_partial,
         )
 
@@ -153,7 +161,7 @@ class Runner:
             raise RunInterrupted(f"the run waits for {keys}: answer with RunOptions(answers=...)", last.interrupts)
         if outcome != "completed":
             why = last.error.message if last.error is not None else str(last.extensions)
-            raise RunError(f"the run of agent '{self._find(options.agent).name}' is {outcome}: {why}")
+            raise RunError(f"the run of agent '{last.branch}' is {outcome}: {why}")
         return text
 
     def _begin(self, user_id: str, session_id: str, message: Said, options: RunOptions) -> RunState:
@@ -177,15 +185,6 @@ class Runner:
 
     def _forget(self, run: RunState) -> None:
         del self._runs[run.request_id]
-
-    def _find(self, agent: Agent | str | None) -> Agent:
-        if agent is None:
-            return self.agent
-        if not isinstance(agent, str):
-            return agent
-        if agent not in self._agents:
-            raise AgentError(f"there is no agent '{agent}': {alternatives(agent, self._agents)}")
-        return self._agents[agent]
 
     # -- reaching a run --------------------------------------------------------------------------
 
@@ -254,19 +253,3 @@ class Runner:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
-
-
-def _by_name(agents: Iterable[Agent]) -> dict[str, Agent]:
-    """The agents and those below them; of two with one name below others, the first counts."""
-    found: dict[str, Agent] = {}
-    for agent in agents:
-        if agent.name in found:
-            raise AgentError(f"two agents are called '{agent.name}': give one of them another name")
-        found[agent.name] = agent
-    waiting = list(found.values())
-    while waiting:
-        for below in waiting.pop(0).sub_agents:
-            if below.name not in found:
-                found[below.name] = below
-                waiting.append(below)
-    return found

@@ -14,15 +14,16 @@ from anyio.lowlevel import current_token
 from graphagent.checkpoint.store import CheckpointStore, Lease, Signal
 from graphagent.errors import LineageBusy, SessionBusy
 from graphagent.ledger import SessionKey
+from graphagent.patience import at_most
 from runner.run_state import RunState
 
 _log = logging.getLogger(__name__)
 
 OnConflict = Literal["reject", "queue", "cancel_previous"]
 FIRST_WAIT, LONGEST_WAIT = 0.005, 0.25
-RELEASE_TIME = 60.0
-"""Seconds that giving a session back may take, longer than any wait for a connection: a lease that is not given back
-has to run out before the session's next run."""
+RELEASE_TIME = 10.0
+"""Seconds that the store may work to take a session back: a lease that is not given back has to run out before the
+session's next run."""
 
 
 def lock_name(key: SessionKey) -> str:
@@ -71,8 +72,10 @@ class Turns:
 
     async def _give_back(self, lease: Lease) -> None:
         try:
-            with anyio.fail_after(RELEASE_TIME, shield=True):
+            with at_most(RELEASE_TIME, shield=True):
                 await self._checkpoints.release(lease)
+                return
+            _log.warning("'%s' was not given back in %s s; its lease will run out", lease.lineage, RELEASE_TIME)
         except Exception:
             _log.warning("'%s' was not given back; its lease will run out", lease.lineage, exc_info=True)
 

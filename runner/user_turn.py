@@ -10,7 +10,7 @@ from graphagent.agents.invocation import Invocation
 from graphagent.errors import SessionExists, SessionNotFound, UsageError
 from graphagent.ledger import Event, Session, SessionKey
 from graphagent.messages import Message
-from graphagent.services import SessionService
+from graphagent.services import SessionService, read_again
 from processors import SEED_HISTORY
 
 QUEUED = "queued_message"
@@ -38,9 +38,9 @@ def said_messages(said: Said) -> tuple[Message, ...]:
     return messages
 
 
-async def open_session(sessions: SessionService, key: SessionKey) -> Session:
-    """The session, made if there is none yet."""
-    found = await sessions.get(key)
+async def open_session(sessions: SessionService, key: SessionKey, held: Session | None = None) -> Session:
+    """The session, made if there is none yet; the events of a copy that is `held` need not be read again."""
+    found = await (sessions.get(key) if held is None else read_again(sessions, held))
     if found is None:
         try:
             return await sessions.create(*key)

@@ -5,24 +5,27 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import sys
 import typing
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from graphagent import Executor
+from graphagent import Executor, GraphAgent
 from graphagent.errors import GraphAgentError, GraphDefinitionError, UsageError
 from graphagent.graph.builder import StateGraph
+from graphagent.graph.compile import build
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.validation import Facts, load_document, read_document
 from runner.check.same import made_of
 from runner.cli.target import load_module, load_value, split_target
 
 Graph = CompiledGraph | StateGraph
-_MAKERS = (CompiledGraph, StateGraph, Executor)
+_MAKERS = (GraphAgent, CompiledGraph, StateGraph, Executor)
+_SPEAKS = re.compile(r"\b(StateGraph|(Graph|LLM|Chain|Parallel|Cycle)Agent)\b")
 _UNKNOWN = Facts()
 _SKIPPED = {"__pycache__", "node_modules", "site-packages", "build", "dist", "venv"}
 
@@ -61,14 +64,18 @@ class Found:
     met: int = 0
 
     def add(self, target: str, value: Any, file: str) -> None:
-        """Take up a graph, a builder or an executor, unless it has been."""
+        """Take up a graph, a builder, an executor or an agent, unless it has been."""
         self.met += 1
-        graph = value.graph if isinstance(value, Executor) else value
-        facts = facts_of(value) if isinstance(value, Executor) else None
+        graph, facts = value, None
+        if isinstance(value, Executor):
+            graph, facts = value.graph, facts_of(value)
+        elif isinstance(value, GraphAgent):  # whoever runs it has the store
+            graph, facts = value.graph, replace(facts_of(value.executor()), store=None)
         key = made_of(graph)
         if (key, facts) not in self.known:
             self.known |= {(key, None), (key, facts)}
-            self.candidates.append(Candidate(target, graph, file, facts or _UNKNOWN))
+            named = _called(graph, value.name) if isinstance(value, GraphAgent) else graph
+            self.candidates.append(Candidate(target, named, file, facts or _UNKNOWN))
 
     def broken(self, target: str, error: GraphDefinitionError, file: str = "") -> None:
         """Take up a graph whose definition has errors."""
@@ -79,6 +86,15 @@ class Found:
         """Note that a target can't be looked at."""
         self.met += 1
         self.failures.append(Failure(target, str(error)))
+
+
+def _called(graph: CompiledGraph, name: str) -> CompiledGraph:
+    """The graph under the name of the agent that it is."""
+    if graph.name == name:
+        return graph
+    definition = graph.definition.snapshot()
+    definition.name = name
+    return build(definition, graph.schema, graph.warnings, strict=graph.strict)
 
 
 def facts_of(executor: Executor) -> Facts:
@@ -133,7 +149,9 @@ def _target(target: str, found: Found) -> None:
         _module(place, found)
         if found.met == before:
             how = "at module level, and no function without parameters that is annotated to return one"
-            raise UsageError(f"'{target}' has no graph: no StateGraph, no compile() of one and no Executor {how}")
+            raise UsageError(
+                f"'{target}' has no graph: no StateGraph, no compile() of one, no Executor, no agent {how}"
+            )
 
 
 def _document(path: str, found: Found) -> None:
@@ -143,10 +161,10 @@ def _document(path: str, found: Found) -> None:
 
 
 def _module(place: str, found: Found) -> None:
-    """Every graph of a module or file: executors first, since they say how their graph is run."""
+    """Every graph of a module or file: executors and agents first, since they say how their graph is run."""
     module = load_module(place)
     values = {name: value for name, value in vars(module).items() if isinstance(value, _MAKERS)}
-    for kind in (Executor, CompiledGraph, StateGraph):
+    for kind in (Executor, GraphAgent, CompiledGraph, StateGraph):
         for name, value in values.items():
             if isinstance(value, kind):
                 found.add(f"{place}:{name}", value, module.__file__ or "")
@@ -182,12 +200,14 @@ def _value(target: str, value: Any, module: ModuleType, found: Found) -> None:
             text = f"calling '{target}' failed: {type(error).__name__}: {error}; it must make a graph by itself"
             raise UsageError(text) from error
     if not isinstance(value, _MAKERS):
-        raise UsageError(f"'{target}' is {value!r:.80}, not a graph ('StateGraph', its compile() or an 'Executor')")
+        known = "'StateGraph', its compile(), an 'Executor', or an agent such as 'LLMAgent'"
+        raise UsageError(f"'{target}' is {value!r:.80}, not a graph ({known})")
     found.add(target, value, file)
 
 
 def _folder(folder: Path, found: Found) -> None:
-    """Every graph below a folder: files whose source speaks of a StateGraph are imported, documents are read."""
+    """Every graph below a folder: files whose source speaks of a StateGraph or an agent are imported, documents are
+    read."""
     before = found.met
     searched: set[Path] = set()
     for path in files(folder):
@@ -195,7 +215,7 @@ def _folder(folder: Path, found: Found) -> None:
             if path.suffix == ".json":
                 if _is_document(path):
                     _document(str(path), found)
-            elif "StateGraph" in path.read_text("utf-8", errors="replace"):
+            elif _SPEAKS.search(path.read_text("utf-8", errors="replace")):
                 _make_room(path.parent.resolve(), searched)
                 _module(str(path), found)
         except GraphDefinitionError as error:
@@ -203,7 +223,9 @@ def _folder(folder: Path, found: Found) -> None:
         except (GraphAgentError, OSError) as error:
             found.fail(str(path), error)
     if found.met == before:
-        raise UsageError(f"no graph is in '{folder}': no .py file that makes a StateGraph, no graph as JSON")
+        raise UsageError(
+            f"no graph is in '{folder}': no .py file that makes a StateGraph or an agent, no graph as JSON"
+        )
 
 
 def files(folder: Path) -> Iterator[Path]:

@@ -28,7 +28,7 @@ from runner.cli.exits import Exit, exit_of
 from runner.cli.options import DB_VARIABLE
 from runner.cli.output import Output
 from runner.cli.talk_options import USER, ChatOptions
-from runner.cli.transcript import Transcript
+from runner.cli.transcript import Transcript, usage_line
 from runner.outcome import OUTCOME
 from runner.runner import Runner
 from runner.sessions import SqlSessions
@@ -122,6 +122,8 @@ class Talk:
         self._transcript.end_line()
         if problem is not None:
             raise problem
+        if (used := usage_line(last.usage)) and not self._output.as_json:
+            self._output.note(used)
         self._exit = exit_of(last.extensions[OUTCOME])
         if self._exit not in (Exit.COMPLETED, Exit.INTERRUPTED):
             self._output.note(f"{last.extensions[OUTCOME]}: {last.error.message if last.error else ''}")

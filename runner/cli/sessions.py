@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import anyio
 
@@ -13,7 +14,9 @@ from runner.cli.exits import Exit
 from runner.cli.opening import existing_store
 from runner.cli.output import Output, columns, fields
 from runner.cli.talk_options import SessionsAction, SessionsOptions
-from runner.cli.transcript import lines_of
+from runner.cli.transcript import lines_of, usage_line
+from runner.cli.why import seen_document, seen_lines
+from runner.outcome import total
 from runner.removal import remove_session
 from runner.sessions import SqlSessions
 from runner.turns import Turns
@@ -31,7 +34,7 @@ def sessions(options: SessionsOptions, output: Output) -> int:
         raise UsageError(f"'{options.action.value}' needs to know which session: 'graphagent sessions list' names them")
     if options.action is SessionsAction.show:
         session = anyio.run(_read, url, options)
-        output.show(session.model_dump(mode="json"), _text(session))
+        output.show(_document(session, options.why), _text(session, options.why))
     else:
         anyio.run(_delete, url, options)
         output.show({"session": options.session, "deleted": True}, f"removed session '{options.session}'")
@@ -83,10 +86,25 @@ def _show_list(found: list[Session], output: Output) -> None:
     output.show(documents, columns(("session", "changed", "made"), rows) if rows else "no sessions")
 
 
-def _text(session: Session) -> str:
-    """A session as text: what was said, then its state and which summaries there are."""
+def _document(session: Session, why: bool) -> dict[str, Any]:
+    """A session as JSON data; `why`: with what each model saw, event by event."""
+    document = session.model_dump(mode="json")
+    for event in document["events"] if why else ():
+        if (seen := seen_document(session, event["id"])) is not None:
+            event["saw"] = seen
+    return document
+
+
+def _text(session: Session, why: bool) -> str:
+    """A session as text: what was said, what that took, then its state and which summaries there are. `why`: with
+    numbers of events, and what each model saw."""
     lines = [f"session {session.id}, made {_time(session.created_at)}, changed {_time(session.updated_at)}"]
-    lines += [f"{_time(event.timestamp)}  {line}" for event in session.events for line in lines_of(event)]
+    for number, event in enumerate(session.events, start=1):
+        place = f"{number:>4}  " if why else ""
+        lines += [f"{place}{_time(event.timestamp)}  {line}" for line in lines_of(event)]
+        lines += seen_lines(session, event) if why else ()
+    if used := usage_line(total(event.usage for event in session.events if event.usage is not None)):
+        lines.append(used)
     if session.state:
         lines += ["state:", fields(session.state)]
     lines += [f"summary of '{key or 'all'}': {summary.text}" for key, summary in session.summaries.items()]

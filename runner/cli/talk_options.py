@@ -68,3 +68,6 @@ class SessionsOptions(Stored):
     session: Annotated[str | None, Argument(metavar="[SESSION]", show_default=False, help="Which one.")] = None
     app: Annotated[str, Option("--app", metavar="NAME", help="The app they belong to.")]
     user: User = USER
+    why: Annotated[
+        bool, Option("--why", help="With 'show': below each answer of a model, which events it saw, and why.")
+    ] = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphagent.ledger import Event
+from graphagent.ledger import Event, TokenUsage
 from runner.cli.output import Output, short
 
 
@@ -51,6 +51,15 @@ class Transcript:
 
     def _write(self, text: str) -> None:
         print(text, end="", file=self._output.stream, flush=True)
+
+
+def usage_line(usage: TokenUsage | None) -> str:
+    """What was used as text; empty if no tokens were counted."""
+    if usage is None or not (usage.input_tokens or usage.output_tokens):
+        return ""
+    cached = f" ({usage.cached_tokens} cached)" if usage.cached_tokens else ""
+    cost = "not known" if usage.cost is None else f"${usage.cost:.6f}"
+    return f"tokens: {usage.input_tokens} in{cached}, {usage.output_tokens} out; cost: {cost}"
 
 
 def lines_of(event: Event) -> Iterator[str]:

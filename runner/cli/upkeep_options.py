@@ -50,9 +50,10 @@ class DeleteOptions(Stored):
 class StoreOptions(Stored):
     """Show the version of a store, or migrate it.
 
-    The tables of an older release are brought up to date by opening the store, or by this command. 'status' changes
-    nothing; its exit status is 1 unless the tables are of this release's version. 'migrate' does all steps in one
-    transaction, in place; with --dry-run it shows the SQL and undoes it, and writers wait meanwhile.
+    Checkpoints are one set of tables, sessions, memory and artifacts another; a database may have both. Those of an
+    older release are brought up to date by opening the store, or by this command. 'status' changes nothing; its exit
+    status is 1 unless the tables are of this release's version. 'migrate' does all steps of a set in one transaction,
+    in place; with --dry-run it shows the SQL and undoes it, and writers wait meanwhile.
     """
 
     action: Annotated[StoreAction, Argument(metavar="status|migrate", show_default=False, help="What to do.")]

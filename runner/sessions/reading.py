@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
-from graphagent.ledger import Session, SessionKey, Summary
+from graphagent.ledger import Event, Session, SessionKey, Summary
 from runner.plain import copied, loads
 from runner.sessions.encoding import decode_event
 from runner.sessions.scopes import APP, USER
-from runner.sessions.statements import ASKED, EVENT, SESSION, STATE, STRIDE, SUMMARY, TRACK
+from runner.sessions.statements import ASKED, EVENT, HELD, SESSION, STATE, STRIDE, SUMMARY, TRACK
 from runner.sessions.window import window
 from runner.sql.database import Rows
 
 _PREFIX = {"a": APP, "u": USER}
 
 
-def read(key: SessionKey, rows: Rows, *, empty: bool) -> Session | None:
-    """The session, None if it isn't there; `empty`: without events."""
+def read(key: SessionKey, rows: Rows, *, empty: bool = False, held: Sequence[Event] = ()) -> Session | None:
+    """The session, None if it isn't there; `empty`: without events; `held`: the first ones, if the rows say so."""
     parts = _by_part(rows)
     if not parts[SESSION]:
         return None
     *_, created_at, updated_at = parts[SESSION][0]
     asked = [decode_event(body, place % STRIDE) for place, _, _, body, *_ in parts[ASKED]]
     events = [] if empty else [decode_event(body, place % STRIDE) for place, _, _, body, *_ in sorted(parts[EVENT])]
+    if parts[HELD]:
+        events = [*held, *events]
     tracks: dict[str, list[Any]] = {}
     for _, _, track, body, *_ in sorted(parts[TRACK]):
         tracks.setdefault(track, []).append(loads(body))

@@ -77,6 +77,18 @@ class SqlSessions(OnDatabase):
         rows = await self._database.run(sql, [*key, now, *key, now, *count, *time, *time, *count])
         return read(key, rows, empty=last == 0)
 
+    async def refresh(self, session: Session) -> Session | None:
+        """See `graphagent.services.RefreshableSessions.refresh`."""
+        events = session.events
+        if not events:
+            return await self.get(session.key)
+        check_key(session.key)
+        now = self._clock.now()
+        first, last = events[0], events[-1]
+        held = (first.seq, last.seq, session.created_at, len(events), last.id, first.seq)
+        rows = await self._database.run(statements.REFRESH, [*session.key, now, *held, *session.key, now])
+        return read(session.key, rows, held=events)
+
     async def list(self, app: str, user: str, *, offset: int = 0, limit: int | None = None) -> list[Session]:
         """Sessions of a user without events and tracks, the last changed first, then by id downwards."""
         check_user(app, user)

@@ -11,7 +11,7 @@ from functools import lru_cache
 STRIDE = 1 << 32
 
 PARTS = "part, place, owner, name, body, created_at, updated_at"
-SESSION, STATE, SUMMARY, TRACK, EVENT, ASKED = range(6)
+SESSION, STATE, SUMMARY, TRACK, EVENT, ASKED, HELD = range(7)
 """What a row of READ or LIST is; `owner` of a state row is app, user or session (`a`, `u`, `s`)."""
 
 _ALIVE = "(expires IS NULL OR expires > ?)"
@@ -37,15 +37,35 @@ def read_sql(last: bool, since: bool) -> str:
     tracks += " AND at >= ?" if since else ""
     events = _SHOWN + (_SINCE if since else "") + (" ORDER BY place DESC LIMIT ?" if last else "")
     asked = f" UNION ALL SELECT {ASKED}, place, '', '', body, 0, 0 FROM ({_LAST_ASKED}) q" if last or since else ""
+    return _read_sql("", tracks, events, asked)
+
+
+def _read_sql(known: str, tracks: str, events: str, more: str) -> str:
     return (
-        f"WITH s AS (SELECT id, created_at, updated_at FROM ga_sessions WHERE {_NAMED} AND {_ALIVE}) "
+        f"WITH s AS (SELECT id, created_at, updated_at FROM ga_sessions WHERE {_NAMED} AND {_ALIVE}){known} "
         f"SELECT {SESSION} AS part, id AS place, '' AS owner, '' AS name, '' AS body, created_at, updated_at FROM s "
         f"UNION ALL {_STATE_ROWS} WHERE app = ? AND user_id IN ('', ?) AND session IN ('', ?) AND {_ALIVE} "
         f"UNION ALL SELECT {SUMMARY}, session, '', filter_key, body, 0, 0 FROM ga_summaries "
         f"WHERE session = (SELECT id FROM s) "
         f"UNION ALL SELECT {TRACK}, place, '', track, body, 0, 0 FROM ({tracks}) t "
-        f"UNION ALL SELECT {EVENT}, place, '', '', body, 0, 0 FROM ({events}) e{asked}"
+        f"UNION ALL SELECT {EVENT}, place, '', '', body, 0, 0 FROM ({events}) e{more}"
     )
+
+
+_NUMBERED = f"(SELECT id FROM s) * {STRIDE} + ?"
+REFRESH = _read_sql(
+    f", c AS (SELECT count(*) AS n, max(place) AS place FROM ga_events WHERE place >= {_NUMBERED} AND "
+    f"place <= {_NUMBERED} AND shown = 1), k AS (SELECT c.place FROM c JOIN ga_events e ON e.place = c.place "
+    f"JOIN s ON s.created_at = ? WHERE c.n = ? AND e.id = ? AND NOT EXISTS (SELECT 1 FROM ga_events WHERE {_RANGE} "
+    f"AND asked = 1 AND place < {_NUMBERED}))",
+    f"SELECT place, track, body FROM ga_tracks WHERE {_RANGE}",
+    f"{_SHOWN} AND place > coalesce((SELECT place FROM k), 0)",
+    f" UNION ALL SELECT {HELD}, place, '', '', '', 0, 0 FROM k",
+)
+"""A session as `read_sql` has it, of its events only those that come after the ones that a reader holds, if it holds
+all from the first that a person said: then there is a row HELD. Parameters: app, user, name, now; numbers of the first
+and the last event held; when the session was made, how many events are held, the id of the last; the number of the
+first; app, user, name, now."""
 
 
 LIST = (

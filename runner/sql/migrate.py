@@ -1,17 +1,15 @@
 """Bring the service tables of a database up to date with alembic: in place, in one transaction, with a dry run.
 
-From a shell: `python -m runner.sql.migrate URL [--dry-run]`.
+From a shell: `graphagent store status --db URL` and `graphagent store migrate --db URL [--dry-run]`, which do the same
+with the checkpoint tables.
 """
 
 from __future__ import annotations
 
-import sys
-
 from alembic import command
 from sqlalchemy import Connection
 
-from graphagent.checkpoint.sql.upgrade import config_of, titles, upgrading, version_of
-from graphagent.errors import GraphAgentError
+from graphagent.checkpoint.sql.upgrade import config_of, reading, titles, upgrading, version_of
 from runner.sql import schema
 from runner.sql.schema import ServiceMigration
 
@@ -27,6 +25,19 @@ def migrate(url: str, *, dry_run: bool = False) -> ServiceMigration:
         return _migrate(connection, url, dry_run)
 
 
+def status(url: str) -> ServiceMigration:
+    """What a migration of the database at `url` would start from and do, without trying it; changes nothing.
+
+    Raises ServiceError if the database can't be read.
+    """
+    tables = schema.TABLES
+    with reading(tables, url) as connection:
+        current = version_of(tables, connection)
+        if current is None or current > tables.version:
+            return ServiceMigration(current, tables.version)
+        return ServiceMigration(current, tables.version, titles(current, config_of(tables, connection)))
+
+
 def _migrate(connection: Connection, url: str, dry_run: bool) -> ServiceMigration:
     tables = schema.TABLES
     current = version_of(tables, connection)
@@ -36,23 +47,3 @@ def _migrate(connection: Connection, url: str, dry_run: bool) -> ServiceMigratio
     steps = titles(current, config)
     command.upgrade(config, "head")
     return ServiceMigration(current, tables.version, steps, not dry_run)
-
-
-def main(words: list[str]) -> int:
-    """Migrate the database that the first word names and print what was done; returns the exit code."""
-    urls = [word for word in words if word != "--dry-run"]
-    if len(urls) != 1:
-        print("usage: python -m runner.sql.migrate URL [--dry-run]", file=sys.stderr)
-        return 2
-    try:
-        report = migrate(urls[0], dry_run="--dry-run" in words)
-    except GraphAgentError as error:
-        print(error, file=sys.stderr)
-        return 1
-    done = "applied" if report.applied else "not applied" if report.steps else "nothing to do"
-    print("\n".join([f"version {report.current} -> {report.target}: {done}", *report.steps]))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -16,7 +16,7 @@ from graphagent.checkpoint.sql.pool import Connection, Pool
 from graphagent.checkpoint.sql.postgres import transact
 from graphagent.checkpoint.sql.urls import redacted
 from graphagent.checkpoint.sql.versions import prepare_postgres
-from graphagent.errors import CheckpointError, ServiceError, UsageError
+from graphagent.errors import ServiceBusy, ServiceError, StoreBusy, UsageError
 from runner.sql import schema
 from runner.sql.database import DatabaseOptions, Rows
 from runner.sql.schema import ServiceMigration, run_migration
@@ -85,8 +85,8 @@ class PostgresDatabase:
                 if attempt >= self._options.pool.attempts or not _is_worth_another_try(error):
                     times = f" in {attempt} attempts" if attempt > 1 else ""
                     raise ServiceError(f"the database {self} refused{times}: {str(error).strip()}") from error
-            except CheckpointError as error:  # the pool's word for: none of its connections got free
-                raise ServiceError(str(error)) from error
+            except StoreBusy as error:
+                raise ServiceBusy(str(error)) from error
             await self._pool.clear()
             await anyio.sleep(0.1 * (attempt - 1) ** 2)
             attempt += 1

@@ -12,7 +12,12 @@ from support.databases import postgres_schema
 from support.service_tables import query
 from support.session_load import Load, World, held, load, lost_or_doubled, talk
 
+from runner.runner import RunnerPolicy
+
 pytestmark = pytest.mark.anyio
+
+SMALL = RunnerPolicy(held_events=100)
+"""What a Runner holds is there after the first wave."""
 
 
 def assert_well(found: Load) -> None:
@@ -24,14 +29,14 @@ def assert_well(found: Load) -> None:
 
 async def test_on_sqlite(tmp_path: Path) -> None:
     """Twelve sessions with eight turns each, twice over."""
-    assert_well(await load(f"sqlite:///{tmp_path}/load.db", sessions=12, turns=8))
+    assert_well(await load(f"sqlite:///{tmp_path}/load.db", sessions=12, turns=8, policy=SMALL))
 
 
 @pytest.mark.postgres
 async def test_on_postgres() -> None:
-    """Thirty sessions with four turns each: more than there are connections."""
+    """Thirty sessions with four turns each, twice over: more than there are connections."""
     with postgres_schema() as url:
-        assert_well(await load(url, sessions=30, turns=4, waves=1))
+        assert_well(await load(url, sessions=30, turns=4, policy=SMALL))
 
 
 async def test_the_ledger_notices(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from graphagent.agents.function_tool import tool
 from graphagent.agents.llm_agent import LLMAgent
 from graphagent.agents.model import ModelRequest
 from graphagent.errors import ModelError
+from graphagent.ledger import TokenUsage
 from graphagent.models import ScriptedModel
 
 
@@ -60,3 +61,14 @@ number = 3
 def broken() -> LLMAgent:
     """Makes no agent."""
     raise RuntimeError("no key")
+
+
+def dear() -> LLMAgent:
+    """An agent whose calls cost money."""
+    usage = TokenUsage(input_tokens=1200, output_tokens=30, cached_tokens=200, cost=0.0015)
+    return LLMAgent("dear", ScriptedModel(lambda request: "done", usage=usage))
+
+
+def cheap() -> LLMAgent:
+    """An agent whose price nobody knows."""
+    return LLMAgent("cheap", ScriptedModel(lambda request: "done", usage=TokenUsage(input_tokens=5, output_tokens=1)))

@@ -6,11 +6,15 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import anyio
 import pytest
 from cli_help import Call
 from support.golden import GOLDEN, SQLITE
+from support.service_tables import newer_services
 
 from graphagent.checkpoint.sql.schema import VERSION
+from runner.sessions import SqlSessions
+from runner.sql import schema
 
 ALL = {"current": 1, "target": VERSION, "lineages": 40, "rows": 350}
 
@@ -60,6 +64,47 @@ def test_a_newer_store_is_told_apart(call: Call, old: str) -> None:
     assert (done.code, "pip install -U graphagent" in done.err) == (2, True)
 
 
+def test_service_tables_are_migrated_by_the_same_command(
+    call: Call, old: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status and migration cover checkpoints and services of one database, and say of each what there was to do; tables
+    of services that this release can't have keep those of checkpoints as they are."""
+    anyio.run(SqlSessions(old).create, "app", "ann")
+    newer_services(tmp_path / "migrations", monkeypatch)
+    assert call("store", "status", "--db", old).code == 1
+    dry = call("store", "migrate", "--dry-run", "--db", old, "--json")
+    target = schema.TABLES.version
+    steps = [f"{target:04} Sessions get a label"]
+    due = {"current": target - 1, "target": target, "steps": steps, "applied": False}
+    assert dry.data["services"] == due
+    done = call("store", "migrate", "--db", old)
+    assert f"sessions, memory, artifacts:\nversion {target - 1} -> {target}: done\n  {steps[0]}" in done.out
+    assert f"version 1 -> {VERSION}: done" in done.out
+    done = call("store", "status", "--db", old, "--json")
+    assert (done.code, done.data["current"], done.data["services"]["current"]) == (0, VERSION, target)
+
+
+def test_a_release_that_cannot_have_the_services_leaves_the_checkpoints(call: Call, old: str) -> None:
+    """What is of a newer release is refused before anything is changed."""
+    anyio.run(SqlSessions(old).create, "app", "ann")
+    connection = sqlite3.connect(old, isolation_level=None)
+    connection.execute(f"UPDATE {schema.VERSION_TABLE} SET version_num = '0999'")
+    done = call("store", "migrate", "--db", old)
+    assert (done.code, "service tables" in done.err, "version 999" in done.err) == (2, True, True)
+    assert connection.execute("SELECT version_num FROM ga_version").fetchone() == ("0001",)
+    connection.close()
+
+
+def test_services_alone_are_a_store_too(call: Call, tmp_path: Path) -> None:
+    """A database without checkpoints has a status, and a migration that finds nothing to do."""
+    path = str(tmp_path / "services.db")
+    anyio.run(SqlSessions(path).create, "app", "ann")
+    for action in ("status", "migrate"):
+        done = call("store", action, "--db", path)
+        assert (done.code, "checkpoints: no tables" in done.out) == (0, True)
+        assert f"version {schema.VERSION}: up to date" in done.out
+
+
 def test_misuse_is_told(call: Call, tmp_path: Path) -> None:
     """A database that isn't there or is no store, and a dry run of what changes nothing, are misuse."""
     done = call("store", "migrate", "--db", str(tmp_path / "none.db"))
@@ -68,6 +113,6 @@ def test_misuse_is_told(call: Call, tmp_path: Path) -> None:
     Path(other).touch()
     for action in ("status", "migrate"):
         done = call("store", action, "--db", other)
-        assert (done.code, "has no checkpoint tables" in done.err) == (2, True)
+        assert (done.code, "has no tables of graphagent" in done.err) == (2, True)
     done = call("store", "status", "--dry-run", "--db", other)
     assert (done.code, "leave out --dry-run" in done.err) == (2, True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.service_tables import counts, query
+from support.service_tables import STEP, counts, newer_migrations, query
 
 from graphagent import SqlCheckpoints
 from graphagent.errors import ServiceError
@@ -20,7 +20,7 @@ from runner.memory import SqlMemory
 from runner.sessions import SqlSessions
 from runner.sql import schema
 from runner.sql.database import DatabaseOptions
-from runner.sql.migrate import main, migrate
+from runner.sql.migrate import migrate
 from runner.sql.render import service_sql
 from runner.sql.schema import MIGRATIONS, ServiceSchemaError
 
@@ -70,36 +70,17 @@ async def test_c113_tables_of_a_newer_release_are_refused(empty: str) -> None:
         await service.aclose()
 
 
-STEP = '''"""Sessions get a label."""
-
-import sqlalchemy as sa
-from alembic import op
-
-revision = "0002"
-down_revision = "0001"
-
-
-def upgrade() -> None:
-    op.add_column("ga_sessions", sa.Column("label", sa.String(), nullable=False, server_default="none"))
-    op.execute("UPDATE ga_sessions SET label = 'old ' || name")
-'''
-"""A migration of the release after this one."""
+OLD, NEW = schema.VERSION, schema.VERSION + 1
 
 
 @pytest.fixture
 def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The migrations of the release after this one: one more."""
-    folder = tmp_path / "migrations"
-    (folder / "versions").mkdir(parents=True)
-    for name in ("env.py", "versions/0001_first_tables.py", "create.sqlite.sql", "create.postgresql.sql"):
-        (folder / name).write_text((MIGRATIONS / name).read_text())
-    (folder / "versions" / "0002_label.py").write_text(STEP)
-    monkeypatch.setattr(schema, "TABLES", replace(schema.TABLES, migrations=folder))
-    return folder
+    return newer_migrations(tmp_path / "migrations", monkeypatch)
 
 
 async def test_c113_c114_older_tables_are_migrated_in_place(
-    empty: str, next_release: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    empty: str, next_release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dry run changes nothing, a service that must not migrate names the command, opening one migrates, once; a
     step that fails leaves all as it was."""
@@ -108,28 +89,26 @@ async def test_c113_c114_older_tables_are_migrated_in_place(
         await sessions.create(*key)
         await sessions.append(key, asks("hello", state_delta={"a": 1}))
         before = await sessions.get(key)
-    monkeypatch.setattr(schema, "TABLES", replace(schema.TABLES, version=2))
+    monkeypatch.setattr(schema, "TABLES", replace(schema.TABLES, version=NEW))
     service = SqlSessions(empty)
     report = await service.migrate(dry_run=True)
     await service.aclose()
-    assert report == (1, 2, ("0002 Sessions get a label",), False)
-    assert query(empty, f"SELECT version_num FROM {schema.VERSION_TABLE}") == [("0001",)]
-    with pytest.raises(ServiceSchemaError, match=r"python -m runner\.sql\.migrate.*--dry-run"):
+    assert report == (OLD, NEW, (f"{NEW:04} Sessions get a label",), False)
+    assert query(empty, f"SELECT version_num FROM {schema.VERSION_TABLE}") == [(f"{OLD:04}",)]
+    with pytest.raises(ServiceSchemaError, match=r"graphagent store migrate --db .*--dry-run"):
         await SqlSessions(empty, options=DatabaseOptions(auto_migrate=False)).get(key)
 
-    good = next_release / "versions" / "0002_label.py"
+    good = next_release / "versions" / "next.py"
     good.write_text(STEP + '    op.execute("SELECT nonsense FROM nowhere")\n')
     with pytest.raises(ServiceError, match="nothing was changed"):
         migrate(empty)
-    assert query(empty, f"SELECT version_num FROM {schema.VERSION_TABLE}") == [("0001",)]
+    assert query(empty, f"SELECT version_num FROM {schema.VERSION_TABLE}") == [(f"{OLD:04}",)]
     good.write_text(STEP)
 
     async with SqlSessions(empty) as sessions:
         assert await sessions.get(key) == before
     assert query(empty, "SELECT label FROM ga_sessions") == [("old s",)]
-    assert main([empty]) == 0
-    assert "nothing to do" in capsys.readouterr().out
-    assert main([]) == 2
+    assert migrate(empty) == (NEW, NEW, (), False)
 
 
 # -- what is stored -----------------------------------------------------------------------------------

@@ -7,28 +7,28 @@ import gc
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
+import psycopg
+import pytest
 
-from graphagent import Limits, LLMAgent, SqlCheckpoints, tool
+from graphagent import LLMAgent, SqlCheckpoints, tool
 from graphagent.agents.model import ModelRequest
 from graphagent.agents.tool import ToolContext
-from graphagent.checkpoint import PoolOptions
 from graphagent.models import ScriptedModel
 from runner import Runner
 from runner.outcome import OUTCOME
+from runner.runner import RunnerPolicy
 from runner.sessions import SqlSessions
-from runner.sql.database import DatabaseOptions
 from support.service_tables import query
 
 APP = "load"
-PATIENCE = 300.0
-"""Seconds that a write may wait for a connection: what is measured is whether it arrives, on however slow a machine."""
 
 
 @dataclass
@@ -84,10 +84,14 @@ class Sample:
         ctypes.CDLL(None).malloc_trim(0)
         return cls(len(gc.get_objects()), resident())
 
+    def __str__(self) -> str:
+        return f"{self.objects:,} objects {self.resident / 2**20:.0f} MiB"
+
 
 @dataclass(frozen=True)
 class Load:
-    """What came of a load. `samples`: of memory, after the warm-up and after each wave; `peak`: resident bytes."""
+    """What came of a load. `samples`: of memory, after the warm-up and after each wave; `peak`: resident bytes;
+    `statements`: those sent to PostgreSQL in the waves."""
 
     sessions: int
     turns: int
@@ -97,39 +101,53 @@ class Load:
     samples: tuple[Sample, ...]
     peak: int
     slowest: float
+    statements: int
 
     @property
     def growth(self) -> float:
-        """By which part the number of objects grew after the warm-up."""
-        return self.samples[-1].objects / self.samples[0].objects - 1
+        """By which part the number of objects grew after the first wave, when what a Runner holds is there."""
+        return self.samples[-1].objects / self.samples[1].objects - 1
 
     def __str__(self) -> str:
-        memory = ", ".join(f"{one.objects:,} objects {one.resident / 2**20:.0f} MiB" for one in self.samples)
+        memory = ", ".join(str(one) for one in self.samples)
         return (
             f"{self.sessions} sessions x {self.turns} turns: {self.events} events in {self.seconds:.1f} s, "
-            f"{self.events / self.seconds:.0f} events/s, slowest turn {self.slowest:.2f} s, "
+            f"{self.events / self.seconds:.0f} events/s, {self.statements / (self.events / 4):.1f} statements a turn, "
+            f"slowest turn {self.slowest:.2f} s, "
             f"{len(self.faults)} fault(s); memory after warm-up and each wave: {memory}; "
             f"peak {self.peak / 2**20:.0f} MiB"
         )
 
 
-async def load(url: str, *, sessions: int, turns: int, waves: int = 2) -> Load:
+async def load(
+    url: str,
+    *,
+    sessions: int,
+    turns: int,
+    waves: int = 2,
+    policy: RunnerPolicy | None = None,
+    tell: Callable[[str], None] = str,
+) -> Load:
     """Hold `sessions` conversations of `turns` turns at the same time, `waves` times over, after a warm-up of the same
     width with two turns. A turn is a question, a tool call, its result and an answer: four events."""
-    world, samples, faults, seconds, peak = World(), [], [], 0.0, 0
-    async with held(url, world) as runner:
+    world, samples, faults, seconds, peak, sent = World(), [], [], 0.0, 0, 0
+    async with held(url, world, policy) as runner:
         for wave, length in enumerate([2, *[turns] * waves]):
             names = [f"w{wave}s{number}" for number in range(sessions)]
             began = time.monotonic()
-            async with anyio.create_task_group() as group:
-                for name in names:
-                    group.start_soon(talk, runner, world, name, length)
+            with counted() as statements:
+                async with anyio.create_task_group() as group:
+                    for name in names:
+                        group.start_soon(talk, runner, world, name, length)
             seconds += (time.monotonic() - began) if wave else 0.0
+            sent += statements.total() if wave else 0
             peak = max(peak, resident())
             faults += lost_or_doubled(url, world, names)
             world.texts.clear()
             world.told.clear()
             samples.append(Sample.now())
+            about = f"wave {wave}: {sessions} sessions x {length} turns, {time.monotonic() - began:.0f} s"
+            tell(f"{about}, {len(faults)} fault(s), {samples[-1]}")
     return Load(
         sessions=sessions,
         turns=turns,
@@ -139,21 +157,36 @@ async def load(url: str, *, sessions: int, turns: int, waves: int = 2) -> Load:
         samples=tuple(samples),
         peak=peak,
         slowest=world.slowest,
+        statements=sent,
     )
 
 
 @asynccontextmanager
-async def held(url: str, world: World) -> AsyncIterator[Runner]:
-    """A Runner whose sessions and checkpoints are in one database."""
+async def held(url: str, world: World, policy: RunnerPolicy | None = None) -> AsyncIterator[Runner]:
+    """A Runner whose sessions and checkpoints are in one database, with the limits that everybody has."""
     model = ScriptedModel(world.answer, keep_requests=False)
-    agent = LLMAgent("bot", model, tools=world.tools(), options={"limits": Limits(save_timeout=PATIENCE)})
-    pool = PoolOptions(max_size=16, timeout=PATIENCE)
+    agent = LLMAgent("bot", model, tools=world.tools())
     async with (
-        SqlSessions(url, options=DatabaseOptions(pool=pool)) as kept,
-        SqlCheckpoints(url, pool=pool) as checkpoints,
-        Runner(APP, agent, sessions=kept, checkpoints=checkpoints) as runner,
+        SqlSessions(url) as kept,
+        SqlCheckpoints(url) as checkpoints,
+        Runner(APP, agent, sessions=kept, checkpoints=checkpoints, policy=policy) as runner,
     ):
         yield runner
+
+
+@contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """How often each statement is sent to PostgreSQL."""
+    sent: Counter[str] = Counter()
+    real = psycopg.AsyncConnection.execute
+
+    async def execute(self: Any, query: Any, *more: Any, **options: Any) -> Any:
+        sent[str(query)] += 1
+        return await real(self, query, *more, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(psycopg.AsyncConnection, "execute", execute)
+        yield sent
 
 
 async def talk(runner: Runner, world: World, session: str, turns: int) -> None:

@@ -1,12 +1,14 @@
 """Many conversations at once, in figures: `python -m tests.tools.session_load [--postgres 500] [--sqlite 50]`.
 
-Each is `--turns` turns long; all of one database go on at the same time, `--waves` times over. PostgreSQL if the server
-of GRAPHAGENT_TEST_POSTGRES is there. Ends with code 1 if an event was lost or doubled, or memory grew.
+Each is `--turns` turns long; all of one database go on at the same time, `--waves` times over, with the limits and the
+pools that everybody has. PostgreSQL if the server of GRAPHAGENT_TEST_POSTGRES is there. Ends with code 1 if an event is
+lost or doubled, or memory grew from wave to wave.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from functools import partial
@@ -33,9 +35,10 @@ def main() -> int:
     parser.add_argument("--postgres", type=int, default=500, help="sessions at a time (0: none)")
     parser.add_argument("--sqlite", type=int, default=50, help="sessions at a time (0: none)")
     parser.add_argument("--turns", type=int, default=20)
-    parser.add_argument("--waves", type=int, default=2)
+    parser.add_argument("--waves", type=int, default=3)
     told = parser.parse_args()
-    size = {"turns": told.turns, "waves": told.waves}
+    os.environ.setdefault("GRAPHAGENT_DEBUG", "0")  # pytest is loaded, but this is no test
+    size = {"turns": told.turns, "waves": told.waves, "tell": partial(print, file=sys.stderr, flush=True)}
     well = True
     if told.sqlite:
         with tempfile.TemporaryDirectory() as folder:
