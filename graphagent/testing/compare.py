@@ -11,7 +11,7 @@ from typing import Any
 
 from graphagent.checkpoint.store import CheckpointStore
 
-OMITTED = ("run_id", "created_at")
+OMITTED = ("run_id", "created_at", "finished")
 LINEAGE = "<lineage>"
 """Stands for the name of the lineage, wherever that is stored."""
 

@@ -91,8 +91,9 @@ class FaultyStore(StoreProxy):
             await anyio.sleep(self.fault.seconds)
             self._alive()
         result = await call()
-        if isinstance(result, Lease):
-            self._leases.append(result)
+        lease = result[0] if isinstance(result, tuple) else result  # `begin` brings what was read as well
+        if isinstance(lease, Lease):
+            self._leases.append(lease)
         if kind == "crash_after":
             self._crash()
         elif kind == "lost":
