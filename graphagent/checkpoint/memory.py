@@ -22,6 +22,7 @@ from graphagent.checkpoint.record import (
 )
 from graphagent.checkpoint.retention import Gap, RowFacts, bases_to_keep, gaps, origins_of, rows_to_keep
 from graphagent.checkpoint.store import Lease, PartCodec, Signal, matching
+from graphagent.ids import fresh_id
 
 
 @dataclass(slots=True)
@@ -76,7 +77,8 @@ class MemoryCheckpoints:
     """A checkpoint store for one process: rows keep the delta values themselves, so saving costs microseconds.
 
     Values are shared with the run, not copied: state is read-only to nodes, and reducers copy on write. Bounds in
-    bytes (`Retention.max_bytes`) never apply, since nothing is encoded.
+    bytes (`Retention.max_bytes`) never apply, since nothing is encoded. `life` is its own: a lineage that another
+    process had under the same name is another one, and keys for other systems have to say so.
     """
 
     persistent = False
@@ -84,6 +86,7 @@ class MemoryCheckpoints:
     instant = True  # its methods never wait for anything, so there is nothing to shield from a cancellation
 
     def __init__(self) -> None:
+        self.life = fresh_id()
         self._frames: dict[str, dict[str, _Frame]] = {}
         self._holders: dict[str, _Holder] = {}
         self._graphs: dict[str, Mapping[str, Any]] = {}

@@ -157,8 +157,12 @@ class NodeContext:
         return self._random
 
     def idempotency_key(self, name: str) -> str:
-        """A key for another system: the same at every attempt and re-run of this activation, and nowhere else."""
-        return self._digest(name)[:32]
+        """A key for another system: the same at every attempt and re-run of this activation, and nowhere else.
+
+        A store that ends with the process counts lineages of one name in two processes as two. A lineage that was
+        deleted and begun again under its name in a database has the keys that it had.
+        """
+        return self._digest(f"{name}\n{self._frame.tree.life}" if self._frame.tree.life else name)[:32]
 
     def _digest(self, name: str) -> str:
         origin = self._frame.origin(self._position)

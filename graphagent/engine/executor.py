@@ -280,6 +280,7 @@ class Executor(TimeTravel):
         tree = Tree(lineage, fresh_id(), Meter(self._options.clock, budget), context, self._store)
         tree.emitter, tree.durable = emitter, self._durable
         tree.waits = getattr(self._store, "remote", False)
+        tree.life = getattr(self._store, "life", "")
         tree.instant = emitter is None and is_instant(self._store)
         return tree
 

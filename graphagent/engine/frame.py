@@ -95,6 +95,7 @@ class Tree:
     lost: bool = False  # the lease was taken over
     begun: frozenset[str] = frozenset()  # namespaces of child frames that this run has begun
     instant: bool = False  # nothing that a save does is waited for: neither the store nor a reader of events
+    life: str = ""  # of a store that ends with the process: lineages of one name in two of them are two
     waits: bool = False  # writes to the store are waited for, so that a bound on their time means something
     durable: bool = True  # False: the store only parks an interrupted run inside this process
     released: bool = False
