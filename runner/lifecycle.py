@@ -30,6 +30,7 @@ from runner.persistence import Ledger, with_apology
 from runner.plugins import Plugins
 from runner.routing import Wanted, wanted_agent, with_route
 from runner.run_state import RunState
+from runner.summary.upkeep import Upkeep
 from runner.turns import Turns
 from runner.user_turn import QUEUED, open_session, said_events, seed_events, stamp
 
@@ -42,7 +43,7 @@ WIND_UP = 10.0
 @dataclass(frozen=True, slots=True)
 class House:
     """What a Runner gives to each of its runs. `keep_partial`: text of an answer that was cut
-    off goes into the session; `held`: sessions of the last runs."""
+    off goes into the session; `held`: sessions of the last runs; `upkeep`: of their summaries."""
 
     app: str
     sessions: SessionService
@@ -53,6 +54,7 @@ class House:
     jobs: Jobs
     held: HeldSessions
     keep_partial: bool = True
+    upkeep: Upkeep | None = None
 
 
 class Conduct:
@@ -145,7 +147,10 @@ class Conduct:
             hooks=self._plugins.hooks(),
         )
         lenient = getattr(agent, "on_append_failure", "fail") == "continue"
-        self._ledger = Ledger(self._house.sessions, run.key, self._prepare, self._to_store, lenient=lenient)
+        stored = None if self._house.upkeep is None else self._after_append
+        self._ledger = Ledger(
+            self._house.sessions, run.key, self._prepare, self._to_store, lenient=lenient, stored=stored
+        )
         return invocation
 
     async def _store_turn(self, invocation: Invocation, session: Session, said: tuple[Message, ...]) -> None:
@@ -240,6 +245,11 @@ class Conduct:
             self._discarded = True
             return None
         return await self._plugins.before_append(self._invocation, event)
+
+    async def _after_append(self, event: Event) -> None:
+        assert self._invocation is not None
+        assert self._house.upkeep is not None
+        await self._house.upkeep.after_append(self._run.key, self._invocation, event, self._run.started_at)
 
     # -- the end ---------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ APOLOGY = "An error occurred during execution. Please contact the service provid
 
 Prepare = Callable[[Event], Awaitable[Event]]
 ToStore = Callable[[Event], Awaitable[Event | None]]
+Stored = Callable[[Event], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -40,11 +41,19 @@ class Ledger:
 
     `prepare`: what is done to every event first. `to_store`: the event as it is stored, None for one that shall not be.
     `lenient`: the run goes on if an event can't be stored; else that is raised, so that the activation that made it
-    fails. Either way the append is tried twice, and `failures` says what happened.
+    fails. Either way the append is tried twice, and `failures` says what happened. `stored`: is told of each event that
+    was stored.
     """
 
     def __init__(
-        self, sessions: SessionService, key: SessionKey, prepare: Prepare, to_store: ToStore, *, lenient: bool
+        self,
+        sessions: SessionService,
+        key: SessionKey,
+        prepare: Prepare,
+        to_store: ToStore,
+        *,
+        lenient: bool,
+        stored: Stored | None = None,
     ) -> None:
         self.failures: list[Exception] = []
         self._sessions = sessions
@@ -52,6 +61,7 @@ class Ledger:
         self._prepare = prepare
         self._to_store = to_store
         self._lenient = lenient
+        self._stored = stored
         self._line = anyio.Lock(fast_acquire=True)
         self._entries: dict[str, _Entry] = {}
         self._open_calls: dict[str, tuple[ToolCall, Event]] = {}
@@ -142,6 +152,8 @@ class Ledger:
                     raise
                 return
         entry.stored = True
+        if told is not None and self._stored is not None:
+            await self._stored(told)
 
     async def _append(self, event: Event) -> None:
         """Twice if need be: a failure of the store is often over at once, and the same id is not added again.

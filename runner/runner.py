@@ -19,7 +19,6 @@ from graphagent.ids import fresh_id
 from graphagent.ledger import Event, SessionKey
 from graphagent.messages import Message
 from graphagent.services import ArtifactService, MemoryService, SessionService
-from processors import SessionProjector
 from runner.agents import AgentFactory, Agents
 from runner.held import HELD, HeldSessions
 from runner.jobs import Jobs
@@ -29,6 +28,8 @@ from runner.plugins import Plugin, Plugins
 from runner.removal import remove_session
 from runner.run_state import RunState, RunStatus
 from runner.sessions import InMemorySessions
+from runner.summary.upkeep import Summaries, Upkeep, as_options, default_projector
+from runner.summary.values import Summarizer
 from runner.tasks import start_task
 from runner.turns import OnConflict, Turns
 from runner.user_turn import Said, said_messages
@@ -68,8 +69,9 @@ class Runner:
     run of it (`AgentFactory`), to be closed after the run; `agent` may be such a name. `sessions`, `checkpoints`: None
     keeps them in memory, and the Runner closes those; the ones it is given stay open. Runners that share a
     checkpoint store, in whatever processes, never run in one session at the same time. `projector`: what agents see
-    of a session; None takes the default pipeline. Use it on one event loop, and close it: `async with Runner(...)`.
-    Raises UsageError for plugins without a name or with one name, AgentError for agents with one name.
+    of a session; None takes the default pipeline. `summaries`: how the summaries of sessions are made, which then stand
+    for the events that they cover; what makes them will do. Use it on one event loop, and close it: `async with
+    Runner(...)`. Raises UsageError for plugins without a name or with one name, AgentError for agents with one name.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Runner:
         agents: Iterable[Agent] = (),
         factories: Mapping[str, AgentFactory] | None = None,
         projector: Projector | None = None,
+        summaries: Summaries | Summarizer | None = None,
         policy: RunnerPolicy | None = None,
     ) -> None:
         self.app_name = app_name
@@ -97,7 +100,9 @@ class Runner:
         self._runs: dict[str, RunState] = {}
         self._closing = False
         kept: CheckpointStore = MemoryCheckpoints() if checkpoints is None else checkpoints
-        self.services = Services(self.sessions, memory, artifacts, kept, projector or SessionProjector())
+        self.summaries = None if summaries is None else Upkeep(self.sessions, as_options(summaries))
+        projector = projector or default_projector(summaries is not None)
+        self.services = Services(self.sessions, memory, artifacts, kept, projector)
         self._checkpoints = kept
         self._turns = Turns(kept, self.policy.on_conflict)
         self._house = House(
@@ -110,6 +115,7 @@ class Runner:
             jobs=self._jobs,
             held=HeldSessions(self.sessions, self.policy.held_events),
             keep_partial=self.policy.keep_partial,
+            upkeep=self.summaries,
         )
 
     # -- running ---------------------------------------------------------------------------------
@@ -244,6 +250,8 @@ class Runner:
             await run.over.wait()
         if not await self._jobs.drain(self.policy.close_timeout):
             _log.warning("jobs after runs of app '%s' had not ended when the runner closed", self.app_name)
+        if self.summaries is not None and not await self.summaries.close(self.policy.close_timeout):
+            _log.warning("summaries of app '%s' were not made before the runner closed", self.app_name)
         await self._plugins.aclose()
         if self._owned:
             await self.sessions.aclose()

@@ -1,1 +1,37 @@
 """Rolling summaries: when one is due, how it is made, and that no event is ever hidden that no summary covers."""
+
+from runner.summary.checks import AllOf, AnyOf, ContextOver, Custom, EventsOver, SummaryCheck, TimeOver, TokensOver
+from runner.summary.dynamic import DynamicSummarizer
+from runner.summary.estimate import PaysBack
+from runner.summary.hooks import Draft, SummaryHooks
+from runner.summary.prompt import ForkPrompt, SummaryPrompt
+from runner.summary.summarizer import ModelSummarizer
+from runner.summary.text import Formatters
+from runner.summary.values import Attempt, Check, Made, Spent, Summarizer, SummaryContext, SummaryInput, Trigger
+
+__all__ = [
+    "ModelSummarizer",
+    "DynamicSummarizer",
+    "Summarizer",
+    "SummaryInput",
+    "SummaryContext",
+    "Made",
+    "Attempt",
+    "Trigger",
+    "Check",
+    "Spent",
+    "SummaryCheck",
+    "ContextOver",
+    "TokensOver",
+    "EventsOver",
+    "TimeOver",
+    "PaysBack",
+    "Custom",
+    "AllOf",
+    "AnyOf",
+    "SummaryPrompt",
+    "ForkPrompt",
+    "Formatters",
+    "SummaryHooks",
+    "Draft",
+]

@@ -25,7 +25,7 @@ class SummaryContext:
     epoch): the turn that goes on. `parent`: the request to fork for a cache-safe summary, complete (every tool round
     closed), as it was sent; `parent_events`: ids of the stored events that it shows. `scope`: the filter key on whose
     events the checks are made, if it isn't the summary's own (cascade). `expected_requests`: how many further requests
-    the summary will serve, for the estimate whether it pays.
+    the summary will serve, for the estimate whether it pays (None: guessed from how many there were).
     """
 
     model: Model | None = None
@@ -36,7 +36,7 @@ class SummaryContext:
     parent: ModelRequest | None = None
     parent_events: frozenset[str] = frozenset()
     scope: str | None = None
-    expected_requests: float = 1.0
+    expected_requests: float | None = None
 
 
 NO_CONTEXT = SummaryContext()
@@ -87,19 +87,25 @@ class Spent(NamedTuple):
     output_tokens: int = 0
     cached_tokens: int = 0
 
+    def plus(self, other: Spent) -> Spent:
+        """Both together."""
+        return Spent(*(one + two for one, two in zip(self, other, strict=True)))
+
 
 NOTHING_SPENT = Spent()
 
 
 class Made(NamedTuple):
     """A summary's text. `covered`: the events that went into it, a prefix of the input's (fewer where recent ones are
-    left for next time, or not all fit). Empty text: there is nothing to say."""
+    left for next time, or not all fit). Empty text: there is nothing to say. `note`: why fewer went in than were given,
+    or what was shortened; empty where nothing was."""
 
     text: str
     covered: tuple[Event, ...]
     mode: Mode = "standalone"
     spent: Spent = NOTHING_SPENT
     topics: tuple[str, ...] = ()
+    note: str = ""
 
 
 class Summarizer(Protocol):
