@@ -29,7 +29,8 @@ class SessionProjector:
     """Makes a run's messages from its session, what is new in it read anew each time.
 
     `pipeline`: None takes the default one. `sessions`: where the session is read; None takes the run's service, and
-    without one the run's own copy is used. `preload`: what goes in beside the history. `budget`: tokens for it all.
+    without one the run's own copy is used. `preload`: what goes in beside the history, of several each fails on its
+    own. `budget`: tokens for it all.
     """
 
     def __init__(
@@ -37,14 +38,14 @@ class SessionProjector:
         pipeline: Pipeline | None = None,
         sessions: SessionService | None = None,
         *,
-        preload: Preload | None = None,
+        preload: Preload | Sequence[Preload] | None = None,
         budget: Budget | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.pipeline = pipeline or default_pipeline()
         self.budget = budget
         self._sessions = sessions
-        self._preload = preload
+        self._preloads = (preload,) if callable(preload) else tuple(preload or ())
         self._clock = clock or SystemClock()
 
     async def messages(self, invocation: Invocation) -> tuple[Message, ...]:
@@ -77,13 +78,16 @@ class SessionProjector:
 
     async def _with_blocks(self, start: Projection, invocation: Invocation) -> Projection:
         """With preloaded blocks. A failure costs the blocks, not the run: they are a help, not the conversation."""
-        if self._preload is None or start.given.own_run_only:
+        if not self._preloads or start.given.own_run_only:
             return start
-        try:
-            blocks = tuple(await self._preload(invocation))
-        except Exception as error:
-            return start.noted([Note("recall", "ignored", f"preloading failed: {type(error).__name__}: {error}")])
-        return start.noted([], given=replace(start.given, blocks=blocks))
+        blocks: list[Block] = []
+        notes: list[Note] = []
+        for preload in self._preloads:
+            try:
+                blocks += await preload(invocation)
+            except Exception as error:
+                notes.append(Note("recall", "ignored", f"preloading failed: {type(error).__name__}: {error}"))
+        return start.noted(notes, given=replace(start.given, blocks=tuple(blocks)))
 
     async def _with_artifacts(self, start: Projection, invocation: Invocation) -> Projection:
         """With the texts of the artifacts that the instructions name; one that isn't there stays unresolved."""

@@ -14,7 +14,7 @@ from graphagent.agents.model_options import NO_LIMITS, CallLimits, ModelCallback
 from graphagent.agents.output import OutputSchema
 from graphagent.agents.requests import Asked, asked_of, field, paired, with_instruction
 from graphagent.agents.scope import Note, invocation_of, note, scope_of
-from graphagent.agents.tool import Tool
+from graphagent.agents.tool import Asking, Tool
 from graphagent.agents.toolset import NodeTools, ToolLike
 from graphagent.agents.views import view_of
 from graphagent.engine.context import NodeContext
@@ -71,7 +71,8 @@ class LLMNode:
         calls, rounds = self._counts(state)
         if self.limits.model_calls is not None and calls >= self.limits.model_calls:
             raise StopAgent(f"node '{self.id}' has called its model {calls} times in this turn, which is its limit")
-        tools = await self._gathered.now(None if invocation is None else invocation.options.tool_filter)
+        asking = Asking(invocation, self.output is not None)
+        tools = await self._gathered.now(None if invocation is None else invocation.options.tool_filter, asking)
         last = self.limits.final is not None and self.limits.last(calls, rounds)
         request = await self._request(asked, () if last else tools, last, state, ctx)
         view = None
@@ -96,6 +97,8 @@ class LLMNode:
         invocation = invocation_of(ctx)
         own = None if invocation is None else invocation.options.instruction
         text = await rendered(self.instruction if own is None else own, state, ctx, invocation)
+        if overview := self._gathered.overview(tools):
+            text = f"{text}\n\n{overview}" if text else overview
         messages = with_instruction(paired(asked.messages), text)
         if last:
             messages = (*messages, Message.user(self.limits.final or ""))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from graphagent.agents.model import ToolSpec
 
@@ -90,6 +90,27 @@ class ToolSet(Protocol):
 
     async def aclose(self) -> None:
         """Close connections; harmless twice."""
+        ...
+
+
+class Asking(NamedTuple):
+    """The request that tools are offered in. `structured`: its answer has to satisfy an output schema."""
+
+    invocation: Invocation | None
+    structured: bool = False
+
+
+@runtime_checkable
+class OfferingToolSet(ToolSet, Protocol):
+    """A set of tools that depend on what is around a run, such as on what its services can do. `tools` gives all that
+    may ever be called; in a request are those that `offered` gives."""
+
+    async def offered(self, asking: Asking) -> Sequence[Tool]:
+        """The tools for a request."""
+        ...
+
+    def overview(self, names: Collection[str]) -> str:
+        """What the model's instruction says of the set's tools; empty: nothing. `names`: all tools in the request."""
         ...
 
 

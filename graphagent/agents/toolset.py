@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
 from graphagent.agents.function_tool import tool
 from graphagent.agents.model import ToolSpec
-from graphagent.agents.tool import Tool, ToolContext, ToolSet
+from graphagent.agents.tool import Asking, OfferingToolSet, Tool, ToolContext, ToolSet
 from graphagent.errors import AgentError
 
 ToolLike = Tool | ToolSet | Callable[..., Any]
@@ -49,6 +49,14 @@ class FilteredTools:
         """The tools that fit."""
         return [one for one in await self._source.tools() if self._fits(one.spec.name)]
 
+    async def offered(self, asking: Asking) -> Sequence[Tool]:
+        """Those that fit, of what the set behind offers in a request."""
+        return [one for one in await _of_set(self._source, asking) if self._fits(one.spec.name)]
+
+    def overview(self, names: Collection[str]) -> str:
+        """What the set behind says of the tools that are there."""
+        return self._source.overview(names) if isinstance(self._source, OfferingToolSet) else ""
+
     async def aclose(self) -> None:
         """Close the set behind."""
         await self._source.aclose()
@@ -73,12 +81,15 @@ class PrefixedTool:
         return await self.source.call(arguments, context)
 
 
-async def gather_tools(items: Iterable[ToolLike], *, visible: Callable[[str], bool] | None = None) -> tuple[Tool, ...]:
+async def gather_tools(
+    items: Iterable[ToolLike], *, visible: Callable[[str], bool] | None = None, asking: Asking | None = None
+) -> tuple[Tool, ...]:
     """The tools as they are now, those of named sets under `<set>_<tool>`; `visible` says by name which a model may
-    see. Raises AgentError if two have one name, and what a set raises that can't list its tools."""
+    see, `asking` for which request they are (None: all that may ever be called). Raises AgentError if two have one
+    name, and what a set raises that can't list its tools."""
     found: dict[str, Tool] = {}
     for item in items:
-        for one in await _several(item):
+        for one in await _several(item, asking):
             name = one.spec.name
             if name in found:
                 raise AgentError(
@@ -98,12 +109,20 @@ class NodeTools:
     def __init__(self, items: Iterable[ToolLike]) -> None:
         self._items = tuple(items)
         self._found: tuple[Tool, ...] | None = None
+        self._telling = tuple(item for item in self._items if isinstance(item, OfferingToolSet))
 
-    async def now(self, visible: Callable[[str], bool] | None = None) -> tuple[Tool, ...]:
+    def overview(self, tools: Sequence[Tool]) -> str:
+        """What the sets say of those of their tools that are in a request, for its instruction."""
+        if not self._telling or not tools:
+            return ""
+        names = {one.spec.name for one in tools}
+        return "\n\n".join(text for item in self._telling if (text := item.overview(names)))
+
+    async def now(self, visible: Callable[[str], bool] | None = None, asking: Asking | None = None) -> tuple[Tool, ...]:
         """What `gather_tools` gives, or raises."""
         found = self._found
         if found is None:
-            found = await gather_tools(self._items)
+            found = await gather_tools(self._items, asking=asking)
             if not any(hasattr(item, "tools") for item in self._items):
                 self._found = found
         return _visible(found, visible)
@@ -117,14 +136,20 @@ def with_additional(tools: Sequence[Tool], additional: Iterable[Tool]) -> tuple[
     return tuple(found.values())
 
 
-async def _several(item: ToolLike) -> Sequence[Tool]:
+async def _several(item: ToolLike, asking: Asking | None) -> Sequence[Tool]:
     if not hasattr(item, "tools"):
         return [_single(cast(Tool, item))]
     source = cast(ToolSet, item)
-    tools = await source.tools()
+    tools = await _of_set(source, asking)
     if not source.name:
         return tools
     return [cast(Tool, PrefixedTool(one, replace(one.spec, name=f"{source.name}_{one.spec.name}"))) for one in tools]
+
+
+async def _of_set(source: ToolSet, asking: Asking | None) -> Sequence[Tool]:
+    if asking is not None and isinstance(source, OfferingToolSet):
+        return await source.offered(asking)
+    return await source.tools()
 
 
 def _single(item: Tool | Callable[..., Any]) -> Tool:

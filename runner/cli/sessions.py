@@ -13,6 +13,7 @@ from graphagent.ledger import Session, SessionKey
 from runner.cli.exits import Exit
 from runner.cli.opening import existing_store
 from runner.cli.output import Output, columns, fields
+from runner.cli.search import search
 from runner.cli.talk_options import SessionsAction, SessionsOptions
 from runner.cli.transcript import lines_of, usage_line
 from runner.cli.why import seen_document, seen_lines
@@ -23,8 +24,11 @@ from runner.turns import Turns
 
 
 def sessions(options: SessionsOptions, output: Output) -> int:
-    """List, show or delete."""
+    """List, show, search or delete."""
     url = existing_store(options.db)
+    if options.action is SessionsAction.search:
+        search(url, options, output)
+        return Exit.COMPLETED
     if options.action is SessionsAction.list:
         if options.session is not None:
             raise UsageError(f"'list' takes no session; did you mean 'sessions show {options.session}'?")

@@ -18,6 +18,7 @@ class SessionsAction(StrEnum):
 
     list = "list"
     show = "show"
+    search = "search"
     delete = "delete"
 
 
@@ -58,16 +59,26 @@ class ChatOptions(Stored):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionsOptions(Stored):
-    """List, show or delete stored sessions.
+    """List, show, search or delete stored sessions.
 
-    'list' names those of a user, the last changed first. 'show' prints one with its events. 'delete' removes one and
-    the checkpoints of its runs, unless a run goes on in it.
+    'list' names those of a user, the last changed first. 'show' prints one with its events. 'search' finds events of
+    the user's sessions by what was said, best first. 'delete' removes one and the checkpoints of its runs, unless a run
+    goes on in it.
     """
 
-    action: Annotated[SessionsAction, Argument(metavar="list|show|delete", show_default=False, help="What to do.")]
-    session: Annotated[str | None, Argument(metavar="[SESSION]", show_default=False, help="Which one.")] = None
+    action: Annotated[
+        SessionsAction, Argument(metavar="list|show|search|delete", show_default=False, help="What to do.")
+    ]
+    session: Annotated[
+        str | None,
+        Argument(metavar="[SESSION|WORDS]", show_default=False, help="Which one; with 'search' what to look for."),
+    ] = None
     app: Annotated[str, Option("--app", metavar="NAME", help="The app they belong to.")]
     user: User = USER
     why: Annotated[
         bool, Option("--why", help="With 'show': below each answer of a model, which events it saw, and why.")
     ] = False
+    within: Annotated[str | None, Option("--session", "-s", metavar="ID", help="With 'search': only in this one.")] = (
+        None
+    )
+    limit: Annotated[int, Option("--limit", metavar="N", min=1, help="With 'search': at most so many.")] = 10

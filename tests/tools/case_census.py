@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TESTS = Path(__file__).parents[1]
-CONTEXT = ("acceptance", "agents", "processors", "runner", "services")
+CONTEXT = ("acceptance", "agents", "context", "memory", "processors", "recall", "runner", "services", "summary")
 OTHER_REPORTS = ("test_c071_a_process", "test_c073_the_recorded", "test_c113_c114")
 """Tests in these places that name fault reports of other kinds, with numbers that spec/context has too."""
 
@@ -39,7 +39,9 @@ def span(first: int, last: int) -> tuple[int, ...]:
 KINDS = (
     Kind("spec/graph, agents", "e", span(79, 89)),
     Kind("spec/context, events and sessions", "c", span(1, 20), CONTEXT),
+    Kind("spec/context, making a summary", "c", (27, *span(34, 40), *span(43, 46), 54), ("summary",)),
     Kind("spec/context, projection", "c", span(55, 73), CONTEXT),
+    Kind("spec/context, recall", "c", span(91, 101), CONTEXT),
     Kind("spec/context, runner", "c", span(111, 118), CONTEXT),
     Kind("spec/services, tools", "s", span(20, 30)),
     Kind("spec/services, artifacts", "s", span(40, 42)),
