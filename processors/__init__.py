@@ -3,6 +3,7 @@
 from graphagent.agents.placeholders import Rendered, Values, artifact_names, render
 from processors.assemble import assemble
 from processors.attachments import Attachments
+from processors.compaction import Compaction
 from processors.explain import Entry, Explanation, explain, explain_projection
 from processors.history import HistoryLimit
 from processors.instructions import Instructions
@@ -27,6 +28,7 @@ __all__ = [
     "Attachments",
     "Block",
     "Budget",
+    "Compaction",
     "Entry",
     "Explanation",
     "Given",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from graphagent.messages import Message
 from processors.assemble import assemble
 from processors.attachments import Attachments
+from processors.compaction import Compaction
 from processors.history import HistoryLimit
 from processors.instructions import Instructions
 from processors.pairing import Pairing
@@ -50,18 +51,21 @@ def default_pipeline(
     visibility: Visibility | None = None,
     summaries: Summaries | None = None,
     pairing: Pairing | None = None,
+    compaction: Compaction | None = None,
     voice: Voice | None = None,
     limit: HistoryLimit | None = None,
 ) -> Pipeline:
-    """The chain in its order: instructions, visibility, summary, recall, pairing, voice, history limit; then the names
-    of files, and the last net before a provider.
+    """The chain in its order: instructions, visibility, summary, recall, pairing, compaction, voice, history limit;
+    then the names of files, and the last net before a provider.
 
     `instructions`: None leaves them to the model node. `summaries`: None sends the whole history, in which case
-    `limit` may cut it. The others: None takes the policy's own defaults.
+    `limit` may cut it. `compaction`: None leaves results of tools as they are. The others: None takes the policy's own
+    defaults.
     """
     steps: list[Step] = [instructions] if instructions is not None else []
     steps.append(visibility or Visibility())
     if summaries is not None:
         steps.append(summaries)
-    steps += [Recall(), pairing or Pairing(), voice or Voice(), limit or HistoryLimit(), Attachments(), Sanitise()]
+    steps += [Recall(), pairing or Pairing(), *([] if compaction is None else [compaction])]
+    steps += [voice or Voice(), limit or HistoryLimit(), Attachments(), Sanitise()]
     return Pipeline(tuple(steps))

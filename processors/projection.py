@@ -60,6 +60,16 @@ class Budget(NamedTuple):
     count: Callable[[Message], int]
 
 
+class Compacted(NamedTuple):
+    """What compaction has done: how many results of tools it changed, and about how many tokens that saved."""
+
+    results: int = 0
+    tokens: int = 0
+
+
+NOTHING_COMPACTED = Compacted()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
     """For whom a projection is made. `message`: what it was asked; `now`: seconds since the epoch."""
@@ -116,8 +126,9 @@ class Projection:
 
     `events`, `summaries`, `state`: the session's. `head`: messages before the history. `lines`: the history in view.
     `blocks`: texts that go in beside it. `branch`, `timeline`, `contents`: which events the visibility step let in.
-    `summarised`: whether summaries may stand for events. `budget`: None for no bound. `earlier`: how many events of the
-    session come before `events`, and `earlier_why` the step for which they can't be in view.
+    `summarised`: whether summaries may stand for events. `compacted`: which results of tools were shortened.
+    `budget`: None for no bound. `earlier`: how many events of the session come before `events`, and `earlier_why` the
+    step for which they can't be in view.
     """
 
     reader: Reader
@@ -133,6 +144,7 @@ class Projection:
     timeline: Timeline = "all"
     contents: Contents = "session"
     summarised: bool = False
+    compacted: Compacted = NOTHING_COMPACTED
     notes: tuple[Note, ...] = ()
     earlier: int = 0
     earlier_why: str = ""

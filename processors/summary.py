@@ -57,18 +57,22 @@ class Summaries:
 
 
 class Area(NamedTuple):
-    """What a boundary covers: events with filter key `key` or below, up to `place`; with None for it those before
-    `before` (seconds since the epoch), where an event of the very time stays in view."""
+    """What a boundary covers of some events. `place`: of the last covered one among them, -1 if it is older than all;
+    None if it isn't known by number or id, so that the time of the boundary decides."""
 
-    key: str
-    place: int | None
-    before: float
+    boundary: Boundary
+    place: int | None = None
+
+    @property
+    def key(self) -> str:
+        """Events with this filter key or below are covered."""
+        return self.boundary.filter_key
 
     def covers(self, line: Line) -> bool:
         """True if the summary stands for this line."""
-        if not is_below(line.event.filter_key, self.key):
-            return False
-        return line.event.timestamp < self.before if self.place is None else line.place <= self.place
+        if self.place is None or (self.boundary.seq and line.event.seq):
+            return self.boundary.covers(line.event)
+        return line.place <= self.place and is_below(line.event.filter_key, self.key)
 
 
 class Chosen(NamedTuple):
@@ -99,7 +103,7 @@ def choose(projection: Projection) -> Chosen | None:
         areas = tuple(_area(k, summary.boundary, projection.events) for k, summary in below.items())
     else:
         before = min(summary.boundary.cutoff_at for summary in below.values())
-        areas = tuple(Area(k, None, before) for k in below)
+        areas = tuple(Area(Boundary(filter_key=k, cutoff_at=before)) for k in below)
     return Chosen("\n\n".join(summary.text for summary in below.values()), ", ".join(map(_named, below)), areas)
 
 
@@ -112,14 +116,11 @@ def _named(key: str) -> str:
 
 
 def _area(key: str, boundary: Boundary, events: tuple[Event, ...]) -> Area:
-    return Area(key, _place(boundary, events), boundary.cutoff_at)
+    return Area(boundary.model_copy(update={"filter_key": key}), _place(boundary, events))
 
 
 def _place(boundary: Boundary, events: tuple[Event, ...]) -> int | None:
-    """The place of the last covered event, by its number, else by its id; None if it isn't there (any more)."""
     places = reversed(range(len(events)))
     if boundary.seq and events and events[-1].seq:
         return next((i for i in places if 0 < events[i].seq <= boundary.seq), -1)
-    if not boundary.last_event_id:
-        return None
     return next((i for i in places if events[i].id == boundary.last_event_id), None)

@@ -23,6 +23,7 @@ from operator import attrgetter
 
 from graphagent.ledger import Event, is_below
 from processors.attachments import Attachments
+from processors.compaction import Compaction
 from processors.history import HistoryLimit
 from processors.instructions import Instructions
 from processors.pairing import Pairing
@@ -38,7 +39,7 @@ STEP = "tail"
 FEWEST = 32
 """Events that are looked at in any case."""
 _GROWTH = 4
-_ORDER = (Instructions, Visibility, Summaries, Recall, Pairing, Voice, HistoryLimit, Attachments, Sanitise)
+_ORDER = (Instructions, Visibility, Summaries, Recall, Pairing, Compaction, Voice, HistoryLimit, Attachments, Sanitise)
 _requests, _runs, _keys = attrgetter("request_id"), attrgetter("invocation_id"), attrgetter("filter_key")
 
 

@@ -19,16 +19,20 @@ from graphagent.ids import fresh_id
 from graphagent.ledger import Event, SessionKey
 from graphagent.messages import Message
 from graphagent.services import ArtifactService, MemoryService, SessionService
+from processors import Compaction
 from runner.agents import AgentFactory, Agents
+from runner.context.guard import guard_for
 from runner.held import HELD, HeldSessions
 from runner.jobs import Jobs
 from runner.lifecycle import Conduct, House
+from runner.memory.job import MemoryExtraction
+from runner.memory.worker import memory_worker
 from runner.outcome import OUTCOME
 from runner.plugins import Plugin, Plugins
 from runner.removal import remove_session
 from runner.run_state import RunState, RunStatus
 from runner.sessions import InMemorySessions
-from runner.summary.upkeep import Summaries, Upkeep, as_options, default_projector
+from runner.summary.upkeep import SummaryOptions, Upkeep, as_options, default_projector
 from runner.summary.values import Summarizer
 from runner.tasks import start_task
 from runner.turns import OnConflict, Turns
@@ -70,8 +74,10 @@ class Runner:
     keeps them in memory, and the Runner closes those; the ones it is given stay open. Runners that share a
     checkpoint store, in whatever processes, never run in one session at the same time. `projector`: what agents see
     of a session; None takes the default pipeline. `summaries`: how the summaries of sessions are made, which then stand
-    for the events that they cover; what makes them will do. Use it on one event loop, and close it: `async with
-    Runner(...)`. Raises UsageError for plugins without a name or with one name, AgentError for agents with one name.
+    for the events that they cover; what makes them will do. `compaction`: how results of tools are
+    shortened in requests. `extraction`: how `memory` is kept from what was said,
+    after each run. Use it on one event loop, and close it: `async with Runner(...)`. Raises UsageError for plugins
+    without a name or with one name, and for an extraction without a memory, AgentError for agents with one name.
     """
 
     def __init__(
@@ -87,7 +93,9 @@ class Runner:
         agents: Iterable[Agent] = (),
         factories: Mapping[str, AgentFactory] | None = None,
         projector: Projector | None = None,
-        summaries: Summaries | Summarizer | None = None,
+        summaries: SummaryOptions | Summarizer | None = None,
+        compaction: Compaction | None = None,
+        extraction: MemoryExtraction | None = None,
         policy: RunnerPolicy | None = None,
     ) -> None:
         self.app_name = app_name
@@ -101,8 +109,10 @@ class Runner:
         self._closing = False
         kept: CheckpointStore = MemoryCheckpoints() if checkpoints is None else checkpoints
         self.summaries = None if summaries is None else Upkeep(self.sessions, as_options(summaries))
-        projector = projector or default_projector(summaries is not None)
-        self.services = Services(self.sessions, memory, artifacts, kept, projector)
+        self.extraction = None if extraction is None else memory_worker(self.sessions, memory, extraction)
+        projector = projector or default_projector(summaries is not None, compaction)
+        guard = guard_for(self.summaries, compaction)
+        self.services = Services(self.sessions, memory, artifacts, kept, projector, guard)
         self._checkpoints = kept
         self._turns = Turns(kept, self.policy.on_conflict)
         self._house = House(
@@ -116,6 +126,7 @@ class Runner:
             held=HeldSessions(self.sessions, self.policy.held_events),
             keep_partial=self.policy.keep_partial,
             upkeep=self.summaries,
+            extraction=self.extraction,
         )
 
     # -- running ---------------------------------------------------------------------------------
@@ -252,6 +263,8 @@ class Runner:
             _log.warning("jobs after runs of app '%s' had not ended when the runner closed", self.app_name)
         if self.summaries is not None and not await self.summaries.close(self.policy.close_timeout):
             _log.warning("summaries of app '%s' were not made before the runner closed", self.app_name)
+        if self.extraction is not None and not await self.extraction.close(self.policy.close_timeout):
+            _log.warning("sessions of app '%s' were not looked at for memories before the runner closed", self.app_name)
         await self._plugins.aclose()
         if self._owned:
             await self.sessions.aclose()

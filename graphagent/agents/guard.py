@@ -5,7 +5,8 @@ A model node asks for a `ContextGuard`; `runner` supplies one.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 from graphagent.agents.invocation import Invocation
 from graphagent.agents.model import Model, ModelRequest
@@ -14,7 +15,7 @@ from graphagent.messages import Message
 
 class PendingCall(NamedTuple):
     """A request that is about to be sent. `history`: the messages of the state, without instructions and what the node
-    adds; `first`: no model was called before in this run of the agent."""
+    adds; `first`: no model was called before in this turn."""
 
     request: ModelRequest
     history: tuple[Message, ...]
@@ -23,13 +24,12 @@ class PendingCall(NamedTuple):
 
 
 class Guarded(NamedTuple):
-    """What a guard decides. `history`: takes the place of the state's messages, from now on (None: they stay).
-    `messages`: takes the place of the request's history in this one request, and is not kept (None: none does).
-    `notes`: plain data that say what was done and why, kept with the event of the model's answer."""
+    """What a guard decides. `anew`: the projector is asked again, since a summary covers more now; what it says takes
+    the place of the state's messages, in one write. `notes`: plain data that say what was done and why, kept with the
+    event of the model's answer."""
 
-    history: tuple[Message, ...] | None = None
-    messages: tuple[Message, ...] | None = None
-    notes: tuple[dict[str, object], ...] = ()
+    anew: bool = False
+    notes: tuple[Mapping[str, Any], ...] = ()
 
 
 class ContextGuard(Protocol):
@@ -37,5 +37,12 @@ class ContextGuard(Protocol):
     goes out as it is."""
 
     async def before_call(self, invocation: Invocation, call: PendingCall) -> Guarded:
-        """Look at a request. An empty answer sends it as it is."""
+        """Look at a request, once per call, before anything is done about it."""
+        ...
+
+    def shortened(
+        self, invocation: Invocation, messages: tuple[Message, ...], events: Mapping[str, str]
+    ) -> tuple[Message, ...]:
+        """The history as it is sent: results that are too long are cut, in this request only; the very same where none
+        is. `events`: by call id, the id of the event that has its result."""
         ...

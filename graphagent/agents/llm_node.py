@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
+from graphagent.agents.guarded import Notes, guarded
 from graphagent.agents.instruction import Instruction, rendered
 from graphagent.agents.invocation import Invocation
 from graphagent.agents.model import GenerationConfig, Model, ModelRequest, Reply
@@ -76,6 +78,10 @@ class LLMNode:
         last = self.limits.final is not None and self.limits.last(calls, rounds)
         request = await self._request(asked, () if last else tools, last, state, ctx)
         view = None
+        context: Notes = ()
+        if invocation is not None and invocation.services.guard is not None and not (asked.update or asked.cleared):
+            make = partial(self._request, tools=() if last else tools, last=last, state=state, ctx=ctx)
+            asked, request, context = await guarded(ctx, self._model(invocation), asked, request, make)
         if invocation is not None and invocation.persist is not None:
             view = await view_of(ctx, asked.messages, len(request.messages))
             note(ctx, Note(view=view))  # for what is kept of an answer that is cut off
@@ -88,7 +94,8 @@ class LLMNode:
             raise LimitReached(f"max tool rounds ({rounds}) exceeded in node '{self.id}'")
         message_id = ctx.idempotency_key("message")
         if scope_of(ctx) is not None:
-            note(ctx, self._note(message_id, answer, tools, view))
+            told = self._note(message_id, answer, tools, view)
+            note(ctx, replace(told, context=context, history=len(asked.update)))
         return self._update(asked, answer, message_id, (calls, rounds))
 
     async def _request(
@@ -113,9 +120,13 @@ class LLMNode:
             self.generation,
         )
 
+    def _model(self, invocation: Invocation | None) -> Model:
+        """The node's model, or the one that the run has instead."""
+        return self.model if invocation is None or invocation.options.model is None else invocation.options.model
+
     async def _answered(self, request: ModelRequest, ctx: NodeContext, invocation: Invocation | None) -> Answer:
         """The answer, asked for again while it doesn't satisfy its schema."""
-        model = self.model if invocation is None or invocation.options.model is None else invocation.options.model
+        model = self._model(invocation)
         turns: list[Turn] = []
         problem = ""
         while len(turns) < self.attempts:

@@ -30,7 +30,9 @@ Activity = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What an event says beyond its messages. `id`: None makes one of the activation."""
+    """What an event says beyond its messages. `id`: None makes one of the activation; `context`: what was done to keep
+    the request small (`ContextGuard`); `history`: how many of the update's messages, from the first on, are history
+    that was put in again, and was said before."""
 
     id: str | None = None
     usage: TokenUsage | None = None
@@ -39,6 +41,8 @@ class Note:
     long_running: frozenset[str] = frozenset()
     skip_summarization: bool = False
     view: ModelView | None = None
+    context: tuple[Mapping[str, Any], ...] = ()
+    history: int = 0
 
 
 class Log:
@@ -177,8 +181,9 @@ RECORDING = NodeCallbacks(on_activation_end=_record)
 
 def _events(invocation: Invocation, ctx: NodeContext, messages: Any) -> Iterator[Event]:
     """One event for each message of a model, one for all results of a round of tools."""
-    said = [m for m in messages if isinstance(m, Message) and m.role in ("assistant", "tool")]
     more = scope_note(ctx)
+    added = messages[more.history :] if more.history else messages
+    said = [m for m in added if isinstance(m, Message) and m.role in ("assistant", "tool")]
     if not said and not more.state_delta:
         return
     groups: list[tuple[EventKind, list[Message]]] = []
@@ -200,6 +205,7 @@ def _events(invocation: Invocation, ctx: NodeContext, messages: Any) -> Iterator
             long_running_tool_ids=told.long_running,
             skip_summarization=told.skip_summarization,
             view=told.view,
+            extensions={"context": told.context} if told.context else {},
         )
 
 
