@@ -225,3 +225,8 @@ class Session(BaseModel):
     def key(self) -> SessionKey:
         """App, user and id."""
         return SessionKey(self.app, self.user, self.id)
+
+    def summary_for(self, filter_key: str = WHOLE) -> Summary | None:
+        """The summary of a key, else that of the whole session; None if neither has a text."""
+        found = (self.summaries.get(filter_key), self.summaries.get(WHOLE))
+        return next((summary for summary in found if summary is not None and summary.text.strip()), None)

@@ -39,9 +39,17 @@ def span(first: int, last: int) -> tuple[int, ...]:
 KINDS = (
     Kind("spec/graph, agents", "e", span(79, 89)),
     Kind("spec/context, events and sessions", "c", span(1, 20), CONTEXT),
+    Kind(
+        "spec/context, rolling summary",
+        "c",
+        (*span(21, 26), *span(28, 33), 41, 42, *span(47, 53)),
+        ("summary", "context"),
+    ),
     Kind("spec/context, making a summary", "c", (27, *span(34, 40), *span(43, 46), 54), ("summary",)),
     Kind("spec/context, projection", "c", span(55, 73), CONTEXT),
+    Kind("spec/context, compaction and rescue", "c", span(74, 90), ("context", "processors")),
     Kind("spec/context, recall", "c", span(91, 101), CONTEXT),
+    Kind("spec/context, memory", "c", span(102, 110), CONTEXT),
     Kind("spec/context, runner", "c", span(111, 118), CONTEXT),
     Kind("spec/services, tools", "s", span(20, 30)),
     Kind("spec/services, artifacts", "s", span(40, 42)),
