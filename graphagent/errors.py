@@ -250,6 +250,14 @@ class NotFound(ServiceError):
     """What a service was asked for isn't there."""
 
 
+class AlreadyExists(ServiceError):
+    """What a service was to make is there already; nothing was changed."""
+
+
+class LimitExceeded(ServiceError):
+    """A service keeps no more of these; nothing was changed."""
+
+
 class SummaryError(GraphAgentError):
     """A summary could not be made; nothing was stored. `spent`: tokens of the calls that were made for it."""
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict, Unpack, runtime_checkable
 
 from graphagent.ledger import Event, Session, SessionKey, Summary
 
@@ -164,26 +164,65 @@ class SummaryLeases(Protocol):
 
 
 class Memory(NamedTuple):
-    """Something remembered about a user. `kind`: `fact` or `episode`. `score`: of a search, higher is better."""
+    """Something remembered about a user, in all sessions. `kind`: `fact` (what stays true) or `episode` (what happened
+    once). `event_time`: when it happened, in seconds since the epoch; `participants`, `location`: who was there, and
+    where. `score`: of a search, higher is better."""
 
     id: str
     text: str
     topics: tuple[str, ...] = ()
     kind: str = "fact"
+    event_time: float | None = None
+    participants: tuple[str, ...] = ()
+    location: str = ""
     created_at: float = 0.0
     updated_at: float = 0.0
     score: float = 0.0
 
 
+class About(TypedDict, total=False):
+    """What a memory says besides its text, as in `Memory`. Left out, a new memory has none of it, and an update leaves
+    it as it is."""
+
+    topics: Iterable[str]
+    kind: str
+    event_time: float | None
+    participants: Iterable[str]
+    location: str
+
+
+class MemoryFilter(NamedTuple):
+    """Which memories a search is for.
+
+    `kind`: only those (empty: all); `fallback`: if fewer than three of that kind fit, others come after them. `after`,
+    `before`: happened then or later, or earlier, in seconds since the epoch; what has no time passes. `distinct`: of
+    memories that say nearly the same of the same event, only the one that fits best. `min_score`: what fits worse is
+    left out.
+    """
+
+    kind: str = ""
+    fallback: bool = False
+    after: float | None = None
+    before: float | None = None
+    distinct: bool = False
+    min_score: float = 0.3
+
+
+ALL_MEMORIES = MemoryFilter()
+
+
 class MemoryService(Protocol):
     """What is remembered about users, over sessions."""
 
-    async def add(self, app: str, user: str, text: str, *, topics: Iterable[str] = (), kind: str = "fact") -> Memory:
-        """Remember something; the same text again updates its topics and time."""
+    async def add(self, app: str, user: str, text: str, **about: Unpack[About]) -> Memory:
+        """Remember something. The same text with the same kind, time, participants and place is the same memory: its
+        topics and its time of change are new then. Raises LimitExceeded if the user has too many, also for a memory
+        that is there."""
         ...
 
-    async def update(self, app: str, user: str, id: str, text: str, *, topics: Iterable[str] = ()) -> Memory:
-        """Change what is remembered. Raises NotFound."""
+    async def update(self, app: str, user: str, id: str, text: str, **about: Unpack[About]) -> Memory:
+        """Change what is remembered; what `about` leaves out stays. The id changes with what makes the memory. Raises
+        NotFound, and AlreadyExists if that is another memory of the user: nothing is changed then."""
         ...
 
     async def delete(self, app: str, user: str, id: str) -> bool:
@@ -198,7 +237,9 @@ class MemoryService(Protocol):
         """What is remembered, the last changed first."""
         ...
 
-    async def search(self, app: str, user: str, query: str, *, limit: int = 10) -> list[Memory]:
+    async def search(
+        self, app: str, user: str, query: str, *, limit: int = 10, only: MemoryFilter = ALL_MEMORIES
+    ) -> list[Memory]:
         """What fits a query best, best first."""
         ...
 

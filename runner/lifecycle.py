@@ -24,12 +24,14 @@ from runner.agents import AgentRequest, Agents, Taken
 from runner.going_on import taken_up
 from runner.held import HeldSessions
 from runner.jobs import Jobs
+from runner.memory.worker import MemoryWorker
 from runner.outcome import DISCARDED, UNREAD, completion, ending_of, error_info, total
 from runner.partial_text import PartialText, is_partial_answer
 from runner.persistence import Ledger, with_apology
 from runner.plugins import Plugins
 from runner.routing import Wanted, wanted_agent, with_route
 from runner.run_state import RunState
+from runner.summary.turn import SummaryTurn
 from runner.summary.upkeep import Upkeep
 from runner.turns import Turns
 from runner.user_turn import QUEUED, open_session, said_events, seed_events, stamp
@@ -43,7 +45,8 @@ WIND_UP = 10.0
 @dataclass(frozen=True, slots=True)
 class House:
     """What a Runner gives to each of its runs. `keep_partial`: text of an answer that was cut
-    off goes into the session; `held`: sessions of the last runs; `upkeep`: of their summaries."""
+    off goes into the session; `held`: sessions of the last runs; `upkeep`: of their summaries;
+    `extraction`: takes memories from them."""
 
     app: str
     sessions: SessionService
@@ -55,6 +58,7 @@ class House:
     held: HeldSessions
     keep_partial: bool = True
     upkeep: Upkeep | None = None
+    extraction: MemoryWorker | None = None
 
 
 class Conduct:
@@ -104,6 +108,7 @@ class Conduct:
             forget(run)
             try:
                 self._complete(late)
+                await self._remember()
             finally:
                 run.channel.end()
                 run.over.set()
@@ -133,6 +138,8 @@ class Conduct:
 
     def _invite(self, agent: Agent, session: Session, said: tuple[Message, ...]) -> Invocation:
         run, options = self._run, self._run.options
+        upkeep = self._house.upkeep
+        turn = None if upkeep is None else SummaryTurn(upkeep, run.key, run.request_id, run.started_at)
         invocation = Invocation(
             agent=agent,
             message=said[-1] if said else None,
@@ -144,10 +151,10 @@ class Conduct:
             services=self._house.services,
             persist=self._persist,
             queued=self._take_queued,
-            hooks=self._plugins.hooks(),
+            hooks=self._plugins.hooks() if turn is None else turn.hooks(self._plugins.hooks()),
         )
         lenient = getattr(agent, "on_append_failure", "fail") == "continue"
-        stored = None if self._house.upkeep is None else self._after_append
+        stored = None if turn is None else turn.stored
         self._ledger = Ledger(
             self._house.sessions, run.key, self._prepare, self._to_store, lenient=lenient, stored=stored
         )
@@ -246,11 +253,6 @@ class Conduct:
             return None
         return await self._plugins.before_append(self._invocation, event)
 
-    async def _after_append(self, event: Event) -> None:
-        assert self._invocation is not None
-        assert self._house.upkeep is not None
-        await self._house.upkeep.after_append(self._run.key, self._invocation, event, self._run.started_at)
-
     # -- the end ---------------------------------------------------------------------------------
 
     async def _wind_up(self) -> list[Event]:
@@ -302,3 +304,9 @@ class Conduct:
             for name, job in self._plugins.after_run(invocation, last):
                 house.jobs.submit(run.key, f"after_run of plugin '{name}'", job)
         run.send_last(last)
+
+    async def _remember(self) -> None:
+        """Have the session looked at for memories, in the background if there is room for it."""
+        worker, run = self._house.extraction, self._run
+        if worker is not None and self._invocation is not None and run.begun:
+            await worker.enqueue(run.key, run.request_id, cancelled=bool(self._cut))

@@ -1,7 +1,14 @@
 """Assertions on graphs, fakes and conformance suites that users' own stores and models can run."""
 
 from graphagent.testing.graph_ok import assert_graph_ok
-from graphagent.testing.service_suites import artifact_service_suite, memory_service_suite, session_service_suite
+from graphagent.testing.service_suites import (
+    artifact_service_suite,
+    memory_service_suite,
+    searchable_sessions_suite,
+    session_service_suite,
+    summary_leases_suite,
+    windowed_sessions_suite,
+)
 from graphagent.testing.store_suite import checkpoint_store_suite
 
 __all__ = [
@@ -9,5 +16,8 @@ __all__ = [
     "assert_graph_ok",
     "checkpoint_store_suite",
     "memory_service_suite",
+    "searchable_sessions_suite",
     "session_service_suite",
+    "summary_leases_suite",
+    "windowed_sessions_suite",
 ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import anyio
 
-from graphagent.errors import NotFound, ServiceError, UsageError
+from graphagent.errors import AlreadyExists, NotFound, ServiceError, UsageError
 from graphagent.ids import fresh_id
-from graphagent.services import MemoryService
+from graphagent.services import MemoryFilter, MemoryService
 from graphagent.testing.service_help import opened, refused
 
 Memories = Callable[[], MemoryService]
@@ -66,7 +67,7 @@ async def an_update_never_makes_two_memories_one(factory: Memories) -> None:
         tea = await memory.add(app, USER, "likes tea", topics=["drinks"])
         milk = await memory.add(app, USER, "likes milk")
         before = await memory.load(app, USER)
-        assert "already" in await refused(ServiceError, memory.update(app, USER, tea.id, "likes milk"))
+        assert "already" in await refused(AlreadyExists, memory.update(app, USER, tea.id, "likes milk"))
         assert await memory.load(app, USER) == before
         changed = await memory.update(app, USER, tea.id, "likes green tea")
         assert (changed.text, changed.topics, changed.created_at) == ("likes green tea", ("drinks",), tea.created_at)
@@ -74,6 +75,117 @@ async def an_update_never_makes_two_memories_one(factory: Memories) -> None:
         assert (same.id, same.topics) == (milk.id, ("food",))
         assert {one.text for one in await memory.load(app, USER)} == {"likes green tea", "likes milk"}
         await refused(NotFound, memory.update(app, USER, "unknown", "text"))
+
+
+async def an_event_has_a_time_and_a_place(factory: Memories) -> None:
+    """Time, participants and place come back as they were given; the order of participants makes no other memory."""
+    async with opened(factory) as memory, opened(factory) as other:
+        app = _app()
+        made = await memory.add(
+            app,
+            USER,
+            "went hiking",
+            kind="episode",
+            event_time=1_683_417_600.5,
+            participants=["Ben", "Ann"],
+            location="Alps",
+        )
+        assert (made.event_time, made.participants, made.location) == (1_683_417_600.5, ("Ben", "Ann"), "Alps")
+        assert await other.load(app, USER) == [made]
+        again = await memory.add(
+            app,
+            USER,
+            "went hiking",
+            kind="episode",
+            event_time=1_683_417_600.5,
+            participants=["Ann", "Ben"],
+            location="Alps",
+        )
+        assert again.id == made.id
+        await refused(ServiceError, memory.add(app, USER, "x", event_time=float("nan")))
+        await refused(ServiceError, memory.add(app, USER, "x", participants=[" "]))
+
+
+async def the_same_text_of_another_event_is_another_memory(factory: Memories) -> None:
+    """Another time, other participants or another place make another episode (spec/context case 102)."""
+    async with opened(factory) as memory:
+        app = _app()
+        ids = {
+            (await memory.add(app, USER, "had lunch", kind="episode")).id,
+            (await memory.add(app, USER, "had lunch", kind="episode", event_time=1.0)).id,
+            (await memory.add(app, USER, "had lunch", kind="episode", event_time=2.0)).id,
+            (await memory.add(app, USER, "had lunch", kind="episode", event_time=2.0, participants=["Ann"])).id,
+            (await memory.add(app, USER, "had lunch", kind="episode", event_time=2.0, location="Rome")).id,
+            (await memory.add(app, USER, "had lunch", event_time=2.0)).id,
+        }
+        assert len(ids) == 6
+        assert {one.id for one in await memory.load(app, USER)} == ids
+
+
+async def an_update_keeps_what_it_does_not_name(factory: Memories) -> None:
+    """Only the named parts change, and what is given as empty is emptied."""
+    async with opened(factory) as memory:
+        app = _app()
+        made = await memory.add(
+            app,
+            USER,
+            "had lunch",
+            topics=["food"],
+            kind="episode",
+            event_time=5.0,
+            participants=["Ann"],
+            location="Rome",
+        )
+        changed = await memory.update(app, USER, made.id, "had a long lunch")
+        assert changed.id != made.id
+        kept = changed._replace(id=made.id, text=made.text, updated_at=made.updated_at)
+        assert kept == made
+        moved = await memory.update(app, USER, changed.id, "had a long lunch", location="Paris", event_time=None)
+        assert (moved.location, moved.event_time, moved.participants) == ("Paris", None, ("Ann",))
+        alone = await memory.update(app, USER, moved.id, "had a long lunch", topics=[], participants=[])
+        assert await memory.load(app, USER) == [alone]
+        assert (alone.topics, alone.participants, alone.kind) == ((), (), "episode")
+
+
+async def a_search_is_for_some_of_them(factory: Memories) -> None:
+    """By kind, with others where too few are of that kind; by time, where what has none passes; without near
+    duplicates; by the worst score that will do."""
+    async with opened(factory) as memory:
+        app = _app()
+        await memory.add(app, USER, "likes the sea")
+        for day in range(4):
+            await memory.add(app, USER, f"swam in the sea on trip {day}{day}", kind="episode", event_time=float(day))
+
+        async def found(**only: Any) -> list[str]:
+            hits = await memory.search(app, USER, "sea", only=MemoryFilter(**only))
+            return sorted(hit.text[-7:] for hit in hits)
+
+        trips = [f"trip {day}{day}" for day in range(4)]
+        assert await found() == ["the sea", *trips]
+        assert await found(kind="episode") == trips
+        assert await found(kind="episode", fallback=True) == trips
+        assert await found(kind="fact") == ["the sea"]
+        assert len(await found(kind="fact", fallback=True)) == 5
+        assert await found(after=1.0, before=2.0) == ["the sea", *trips[1:3]]
+        assert await found(min_score=1.5) == []
+        first = await memory.search(app, USER, "sea", only=MemoryFilter(kind="fact", fallback=True), limit=2)
+        assert (len(first), first[0].kind) == (2, "fact")
+
+
+async def near_duplicates_are_found_once(factory: Memories) -> None:
+    """Of memories that say nearly the same of one event only the best is found; of two events each."""
+    async with opened(factory) as memory:
+        app = _app()
+        text = "drove with her sister from Oslo to Bergen by train"
+        await memory.add(app, USER, text)
+        await memory.add(app, USER, f"{text} once")
+        await memory.add(app, USER, text, kind="episode", event_time=1.0)
+        await memory.add(app, USER, text, kind="episode", event_time=2.0)
+        only = MemoryFilter(distinct=True)
+        assert len(await memory.search(app, USER, "Oslo Bergen")) == 4
+        episodes = await memory.search(app, USER, "Oslo Bergen", only=only._replace(kind="episode"))
+        assert {hit.event_time for hit in episodes} == {1.0, 2.0}
+        assert len(await memory.search(app, USER, "Oslo Bergen", only=only._replace(kind="fact"))) == 1
 
 
 async def the_last_changed_comes_first(factory: Memories) -> None:
@@ -150,6 +262,11 @@ CASES = (
     a_memory_comes_back_equal,
     the_same_text_is_the_same_memory,
     an_update_never_makes_two_memories_one,
+    an_event_has_a_time_and_a_place,
+    the_same_text_of_another_event_is_another_memory,
+    an_update_keeps_what_it_does_not_name,
+    a_search_is_for_some_of_them,
+    near_duplicates_are_found_once,
     the_last_changed_comes_first,
     users_know_nothing_of_each_other,
     a_search_finds_what_fits,

@@ -17,7 +17,14 @@ from typing import Any
 import anyio
 
 from graphagent.services import ArtifactService, MemoryService, SessionService
-from graphagent.testing import artifact_cases, memory_cases, session_cases, session_cases_state
+from graphagent.testing import (
+    artifact_cases,
+    memory_cases,
+    session_cases,
+    session_cases_search,
+    session_cases_state,
+    session_cases_window,
+)
 
 
 def session_service_suite(factory: Callable[[], SessionService], *, backend: str = "asyncio") -> type:
@@ -29,6 +36,21 @@ def session_service_suite(factory: Callable[[], SessionService], *, backend: str
     """
     cases = (*session_cases.CASES, *session_cases_state.CASES)
     return _suite("SessionServiceSuite", cases, factory, backend)
+
+
+def searchable_sessions_suite(factory: Callable[[], SessionService], *, backend: str = "asyncio") -> type:
+    """As `session_service_suite`, with the promises of `SearchableSessions`."""
+    return _suite("SearchableSessionsSuite", session_cases_search.CASES, factory, backend)
+
+
+def windowed_sessions_suite(factory: Callable[[], SessionService], *, backend: str = "asyncio") -> type:
+    """As `session_service_suite`, with the promises of `WindowedSessions`."""
+    return _suite("WindowedSessionsSuite", session_cases_window.WINDOWS, factory, backend)
+
+
+def summary_leases_suite(factory: Callable[[], SessionService], *, backend: str = "asyncio") -> type:
+    """As `session_service_suite`, with the promises of `SummaryLeases`."""
+    return _suite("SummaryLeasesSuite", session_cases_window.LEASES, factory, backend)
 
 
 def memory_service_suite(factory: Callable[[], MemoryService], *, backend: str = "asyncio") -> type:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Unpack
 
 from graphagent.clock import Clock, SystemClock
-from graphagent.services import Memory
+from graphagent.services import ALL_MEMORIES, About, Memory, MemoryFilter
 from runner.memory.entries import (
     LIMIT,
+    changed_memory,
     check_limit,
     memory_exists,
     memory_full,
@@ -15,7 +16,7 @@ from runner.memory.entries import (
     newest_first,
     no_such_memory,
 )
-from runner.memory.ranking import rank
+from runner.memory.finding import find
 from runner.names import check_user
 
 
@@ -27,12 +28,9 @@ class InMemoryMemory:
         self._clock = clock or SystemClock()
         self._users: dict[tuple[str, str], dict[str, Memory]] = {}
 
-    async def add(self, app: str, user: str, text: str, *, topics: Iterable[str] = (), kind: str = "fact") -> Memory:
-        """Remember something; the same text again updates its topics and time.
-
-        Raises ServiceError at the limit, for the same text again too.
-        """
-        made = new_memory(app, user, text, topics, kind, self._clock.now())
+    async def add(self, app: str, user: str, text: str, **about: Unpack[About]) -> Memory:
+        """See `graphagent.services.MemoryService.add`."""
+        made = new_memory(app, user, text, about, self._clock.now())
         found = self._users.setdefault((app, user), {})
         if len(found) >= self._limit:
             raise memory_full(user, self._limit)
@@ -41,21 +39,18 @@ class InMemoryMemory:
         found[made.id] = made
         return made
 
-    async def update(self, app: str, user: str, id: str, text: str, *, topics: Iterable[str] = ()) -> Memory:
-        """Change what is remembered; its id changes with the text. Without topics it keeps those it has.
-
-        Raises NotFound, and ServiceError if another memory has that text.
-        """
+    async def update(self, app: str, user: str, id: str, text: str, **about: Unpack[About]) -> Memory:
+        """See `graphagent.services.MemoryService.update`."""
         check_user(app, user)
         found = self._users.get((app, user), {})
         old = found.get(id)
         if old is None:
             raise no_such_memory(user, id)
-        made = new_memory(app, user, text, tuple(topics) or old.topics, old.kind, self._clock.now())
+        made = changed_memory(app, user, old, text, about, self._clock.now())
         if made.id != id and made.id in found:
             raise memory_exists(user, made)
         del found[id]
-        found[made.id] = made = made._replace(created_at=old.created_at)
+        found[made.id] = made
         return made
 
     async def delete(self, app: str, user: str, id: str) -> bool:
@@ -74,10 +69,12 @@ class InMemoryMemory:
         check_limit(limit)
         return newest_first(self._users.get((app, user), {}).values())[:limit]
 
-    async def search(self, app: str, user: str, query: str, *, limit: int = 10) -> list[Memory]:
+    async def search(
+        self, app: str, user: str, query: str, *, limit: int = 10, only: MemoryFilter = ALL_MEMORIES
+    ) -> list[Memory]:
         """What fits a query best, best first (see `runner.memory.ranking`)."""
         check_limit(limit)
-        return rank(await self.load(app, user), query, limit)
+        return find(await self.load(app, user), query, limit, only)
 
     async def aclose(self) -> None:
         """Nothing to close; the memories stay."""

@@ -12,7 +12,8 @@ import math
 from collections.abc import Sequence
 
 from graphagent.services import Memory
-from runner.memory.words import is_cut, words
+from runner.memory.words import words
+from runner.words import is_cut
 
 MIN_SCORE = 0.3
 TOPIC_WEIGHT = 0.65

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from typing import Unpack
 
 from graphagent.checkpoint.sql.operations import Operation
 from graphagent.clock import Clock, SystemClock
-from graphagent.services import Memory
+from graphagent.services import ALL_MEMORIES, About, Memory, MemoryFilter
 from runner.memory.entries import (
     LIMIT,
+    as_data,
+    changed_memory,
     check_limit,
+    from_data,
     memory_exists,
     memory_full,
     new_memory,
     newest_first,
     no_such_memory,
 )
-from runner.memory.ranking import rank
+from runner.memory.finding import find
 from runner.names import check_user
 from runner.plain import dumps
 from runner.sql.database import DatabaseOptions, OnDatabase, database_for
@@ -49,24 +52,17 @@ class SqlMemory(OnDatabase):
         self._limit = limit
         self._clock = clock or SystemClock()
 
-    async def add(self, app: str, user: str, text: str, *, topics: Iterable[str] = (), kind: str = "fact") -> Memory:
-        """Remember something; the same text again updates its topics and time.
-
-        Raises ServiceError at the limit, for the same text again too. Two processes that add at the same moment may
-        get past the limit by one.
-        """
-        made = new_memory(app, user, text, topics, kind, self._clock.now())
+    async def add(self, app: str, user: str, text: str, **about: Unpack[About]) -> Memory:
+        """See `graphagent.services.MemoryService.add`. Two processes that add at the same moment may get past the limit
+        by one."""
+        made = new_memory(app, user, text, about, self._clock.now())
         return await self._database.transact(lambda: _add(app, user, made, self._limit))
 
-    async def update(self, app: str, user: str, id: str, text: str, *, topics: Iterable[str] = ()) -> Memory:
-        """Change what is remembered; its id changes with the text. Without topics it keeps those it has.
-
-        Raises NotFound, and ServiceError if another memory has that text.
-        """
-        check_user(app, user)
-        kept, now = tuple(topics), self._clock.now()
-        new_memory(app, user, text, kept, "fact", now)  # before anything is read: it may not be one
-        return await self._database.transact(lambda: _update(app, user, id, text, kept, now))
+    async def update(self, app: str, user: str, id: str, text: str, **about: Unpack[About]) -> Memory:
+        """See `graphagent.services.MemoryService.update`."""
+        now = self._clock.now()
+        new_memory(app, user, text, about, now)  # before anything is read: it may not be one
+        return await self._database.transact(lambda: _update(app, user, id, text, about, now))
 
     async def delete(self, app: str, user: str, id: str) -> bool:
         """Forget something; False if it wasn't there."""
@@ -85,10 +81,12 @@ class SqlMemory(OnDatabase):
         rows = await self._database.run(_LOAD, (app, user))
         return newest_first(_decode(*row) for row in rows)[:limit]
 
-    async def search(self, app: str, user: str, query: str, *, limit: int = 10) -> list[Memory]:
+    async def search(
+        self, app: str, user: str, query: str, *, limit: int = 10, only: MemoryFilter = ALL_MEMORIES
+    ) -> list[Memory]:
         """What fits a query best, best first (see `runner.memory.ranking`)."""
         check_limit(limit)
-        return rank(await self.load(app, user), query, limit)
+        return find(await self.load(app, user), query, limit, only)
 
 
 def _add(app: str, user: str, made: Memory, limit: int) -> Operation[Memory]:
@@ -98,22 +96,19 @@ def _add(app: str, user: str, made: Memory, limit: int) -> Operation[Memory]:
     return made._replace(created_at=found[0][0])
 
 
-def _update(app: str, user: str, id: str, text: str, topics: tuple[str, ...], now: float) -> Operation[Memory]:
+def _update(app: str, user: str, id: str, text: str, about: About, now: float) -> Operation[Memory]:
     removed = yield _DELETE, (app, user, id)
     if not removed:
         raise no_such_memory(user, id)
-    old = _decode(*removed[0])
-    made = new_memory(app, user, text, topics or old.topics, old.kind, now)._replace(created_at=old.created_at)
+    made = changed_memory(app, user, _decode(*removed[0]), text, about, now)
     if not (yield _PUT_NEW, _columns(app, user, made)):
         raise memory_exists(user, made)
     return made
 
 
 def _columns(app: str, user: str, memory: Memory) -> tuple[str, str, str, str, float, float]:
-    body = dumps({"text": memory.text, "topics": list(memory.topics), "kind": memory.kind}, "memory")
-    return app, user, memory.id, body, memory.created_at, memory.updated_at
+    return app, user, memory.id, dumps(as_data(memory), "memory"), memory.created_at, memory.updated_at
 
 
 def _decode(id: str, body: str, created_at: float, updated_at: float) -> Memory:
-    found = json.loads(body)
-    return Memory(id, found["text"], tuple(found["topics"]), found["kind"], created_at, updated_at)
+    return from_data(id, json.loads(body), created_at, updated_at)

@@ -9,7 +9,14 @@ import pytest
 from support.databases import postgres_schema
 
 from graphagent.ids import fresh_id
-from graphagent.testing import artifact_service_suite, memory_service_suite, session_service_suite
+from graphagent.testing import (
+    artifact_service_suite,
+    memory_service_suite,
+    searchable_sessions_suite,
+    session_service_suite,
+    summary_leases_suite,
+    windowed_sessions_suite,
+)
 from runner.artifacts import FileArtifacts, FsspecArtifacts, InMemoryArtifacts, SqlArtifacts
 from runner.memory import InMemoryMemory, SqlMemory
 from runner.sessions import InMemorySessions, SqlSessions
@@ -52,6 +59,19 @@ TestSessionsInMemoryOnTrio = in_memory(session_service_suite, InMemorySessions()
 TestSessionsOnSqlite = local(session_service_suite, lambda path: SqlSessions(f"sqlite:///{path}/a.db"))
 TestSessionsOnSqliteOnTrio = local(session_service_suite, lambda path: SqlSessions(f"{path}/a.db"), "trio")
 TestSessionsOnPostgres = postgres(session_service_suite, SqlSessions)
+
+TestSearchInMemory = in_memory(searchable_sessions_suite, InMemorySessions())
+TestSearchOnSqlite = local(searchable_sessions_suite, lambda path: SqlSessions(f"{path}/a.db"))
+TestSearchOnSqliteOnTrio = local(searchable_sessions_suite, lambda path: SqlSessions(f"{path}/a.db"), "trio")
+TestSearchOnPostgres = postgres(searchable_sessions_suite, SqlSessions)
+
+TestWindowsInMemory = in_memory(windowed_sessions_suite, InMemorySessions())
+TestWindowsOnSqlite = local(windowed_sessions_suite, lambda path: SqlSessions(f"{path}/a.db"))
+TestWindowsOnPostgres = postgres(windowed_sessions_suite, SqlSessions)
+
+TestLeasesInMemory = in_memory(summary_leases_suite, InMemorySessions())
+TestLeasesOnSqlite = local(summary_leases_suite, lambda path: SqlSessions(f"{path}/a.db"))
+TestLeasesOnPostgres = postgres(summary_leases_suite, SqlSessions)
 
 TestMemoryInMemory = in_memory(memory_service_suite, InMemoryMemory())
 TestMemoryOnSqlite = local(memory_service_suite, lambda path: SqlMemory(f"{path}/a.db"))

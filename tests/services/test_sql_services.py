@@ -46,8 +46,9 @@ async def test_a_window_reads_only_what_it_hands_out(empty: str) -> None:
         await sessions.append(key, asks("the question"))
         body = says("a" * 500)
         text = body.model_dump_json().replace("'", "''")
-        many = ", ".join(f"({(1 << 32) + n}, 1, 'e{n}', 0, 1, 0, '{text}')" for n in range(2, 3002))
-        query(empty, f"INSERT INTO ga_events (place, session, id, at, shown, asked, body) VALUES {many}", "SELECT 1")
+        many = ", ".join(f"({(1 << 32) + n}, 1, {n}, 'e{n}', 0, 1, 0, '{text}')" for n in range(2, 3002))
+        columns = "place, session, said, id, at, shown, asked, body"
+        query(empty, f"INSERT INTO ga_events ({columns}) VALUES {many}", "SELECT 1")
         fetched: list[int] = []
         run = sessions._database.run
 
