@@ -2,6 +2,7 @@
 
 from runner.sessions.in_memory import InMemorySessions
 from runner.sessions.lifetime import Ttl
+from runner.sessions.meaning import Embedder, SentenceEmbedder
 from runner.sessions.sql import SqlSessions
 
-__all__ = ["InMemorySessions", "SqlSessions", "Ttl"]
+__all__ = ["InMemorySessions", "SqlSessions", "Ttl", "Embedder", "SentenceEmbedder"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -10,12 +10,16 @@ from typing import Any, NamedTuple
 from graphagent.clock import Clock, SystemClock
 from graphagent.ids import fresh_id
 from graphagent.ledger import Event, Session, SessionKey, Summary
-from runner.names import check_key, check_user
+from graphagent.services import SessionQuery
+from runner.names import check_key, check_name, check_user
 from runner.plain import copied, loads
 from runner.sessions.encoding import as_stored, decode_event, encode, is_flat, plain_items
 from runner.sessions.lifetime import SWEEP, Ttl, session_exists, session_not_found
+from runner.sessions.meaning import Embedder, check_embedder
 from runner.sessions.scopes import Slot, shared_slots, slots
-from runner.sessions.window import check_last, check_page, window
+from runner.sessions.search import Events, Hits, search, tool_result
+from runner.sessions.search_memory import MemoryIndex, Messages
+from runner.sessions.window import check_around, check_last, check_page, no_such_event, role_columns, window
 
 
 class _Kept(NamedTuple):
@@ -27,6 +31,11 @@ class _Kept(NamedTuple):
 
     def handed_out(self) -> Event:
         return self.event if self.body is None else decode_event(self.body, self.event.seq)
+
+
+class _Lease(NamedTuple):
+    owner: str
+    until: float
 
 
 class _Value(NamedTuple):
@@ -44,25 +53,32 @@ class _Entry:
     created_at: float
     updated_at: float
     expires: float | None
+    messages: Messages
     events: list[_Kept] = field(default_factory=list)
     last_asked: _Kept | None = None
     ids: dict[str, _Kept] = field(default_factory=dict)
+    said: dict[str, int] = field(default_factory=dict)
+    leases: dict[str, _Lease] = field(default_factory=dict)
     summaries: dict[str, Summary] = field(default_factory=dict)
     tracks: dict[str, list[_Item]] = field(default_factory=dict)
 
 
 class InMemorySessions:
-    """Sessions that end with the process. `ttl`: how long they live after the last change.
+    """Sessions that end with the process. `ttl`: how long they live after the last change; `embedder`: ranks what a
+    search finds by meaning too.
 
     What it takes and hands out is copied: neither a caller's event nor a session that was read is the stored one.
     """
 
-    def __init__(self, *, ttl: Ttl | None = None, clock: Clock | None = None) -> None:
+    def __init__(self, *, ttl: Ttl | None = None, clock: Clock | None = None, embedder: Embedder | None = None) -> None:
+        check_embedder(embedder)
+        self._embedder = embedder
         self._ttl = ttl or Ttl()
         self._clock = clock or SystemClock()
         self._sessions: dict[tuple[str, str], dict[str, _Entry]] = {}
         self._states: dict[tuple[str, str, str], dict[str, _Value]] = {}
         self._swept = 0.0
+        self._made = 0
 
     async def create(
         self, app: str, user: str, session: str | None = None, *, state: Mapping[str, Any] | None = None
@@ -77,7 +93,8 @@ class InMemorySessions:
         if self._alive(key, now) is not None:
             raise session_exists(key)
         self._remove(key)  # an expired one
-        entry = _Entry(now, now, self._ttl.session_end(now))
+        self._made += 1
+        entry = _Entry(now, now, self._ttl.session_end(now), Messages(self._made))
         self._sessions.setdefault((app, user), {})[key.session] = entry
         self._merge(values, now)
         return self._read(key, entry, now, (), ())
@@ -194,6 +211,7 @@ class InMemorySessions:
         stored = stored.numbered(len(entry.ids) + 1)
         kept = _Kept(stored, None if is_flat(stored) else body, stored.is_user)
         entry.ids[stored.id] = kept
+        entry.said[stored.id] = entry.messages.add(stored, kept.handed_out)
         if stored.has_content:
             entry.events.append(kept)
             entry.last_asked = kept if kept.asked else entry.last_asked
@@ -229,6 +247,57 @@ class InMemorySessions:
         entry.summaries[filter_key] = summary
         entry.expires = self._ttl.session_end(now)
         return True
+
+    async def search(self, app: str, user: str, query: SessionQuery) -> Hits:
+        """See `graphagent.services.SearchableSessions.search`."""
+        return await search(self._index(app, user), app, user, query, self._embedder)
+
+    def _index(self, app: str, user: str) -> MemoryIndex:
+        now = self._clock.now()
+        keys = [SessionKey(app, user, name) for name in self._sessions.get((app, user), {})]
+        alive = {key.session: entry.messages for key in keys if (entry := self._alive(key, now)) is not None}
+        return MemoryIndex(alive)
+
+    async def window(
+        self, key: SessionKey, event_id: str, *, before: int = 0, after: int = 0, roles: Collection[str] = ()
+    ) -> Events:
+        """See `graphagent.services.WindowedSessions.window`."""
+        check_key(key)
+        check_around(before, after)
+        entry = self._alive(key, self._clock.now())
+        anchor = None if entry is None else entry.ids.get(event_id)
+        if entry is None or anchor is None:
+            raise no_such_event(key, event_id)
+        some, number, seq = role_columns(roles), entry.said[event_id], anchor.event.seq
+        rows = entry.messages.rows
+        first = [row.seq for row in reversed(rows[:number]) if row.role in some and row.seq < seq][:before]
+        last = [row.seq for row in rows[number:] if row.role in some][:after]
+        stored = entry.messages.stored
+        return [*(stored[one]() for one in reversed(first)), anchor.handed_out(), *(stored[one]() for one in last)]
+
+    async def tool_result(self, key: SessionKey, tool_call_id: str) -> Event | None:
+        """See `graphagent.services.WindowedSessions.tool_result`."""
+        check_key(key)
+        return await tool_result(self._index(key.app, key.user), key, tool_call_id)
+
+    async def lease_summary(self, key: SessionKey, filter_key: str, *, owner: str, seconds: float) -> bool:
+        """See `graphagent.services.SummaryLeases.lease_summary`. Raises SessionNotFound."""
+        check_name("owner", owner)
+        now = self._clock.now()
+        leases = self._required(key, now).leases
+        held = leases.get(filter_key)
+        if held is not None and held.owner != owner and held.until > now:
+            return False
+        leases[filter_key] = _Lease(owner, now + seconds)
+        return True
+
+    async def release_summary(self, key: SessionKey, filter_key: str, *, owner: str) -> None:
+        """Give it back; harmless for who doesn't have it."""
+        check_key(key)
+        entry = self._alive(key, self._clock.now())
+        held = None if entry is None else entry.leases.get(filter_key)
+        if entry is not None and held is not None and held.owner == owner:
+            del entry.leases[filter_key]
 
     async def append_track(self, key: SessionKey, track: str, items: Iterable[Any]) -> None:
         """Add plain data to a log beside the conversation. Raises SessionNotFound."""

@@ -9,6 +9,7 @@ from graphagent.checkpoint.sql.operations import Operation
 from graphagent.ledger import SessionKey, Summary
 from runner.sessions import statements
 from runner.sessions.lifetime import session_exists, session_not_found
+from runner.sessions.search_statements import LEASE, PUT_VECTOR, RELEASE
 from runner.sessions.statements import STRIDE
 
 
@@ -20,7 +21,7 @@ class Times(NamedTuple):
 
 
 class EventRow(NamedTuple):
-    """The columns of an event."""
+    """The columns of an event; `shown`: 1 if it has content, which is counted when it is stored."""
 
     id: str
     at: float
@@ -29,7 +30,28 @@ class EventRow(NamedTuple):
     body: str
 
 
-def create(key: SessionKey, times: Times, states: Sequence[Sequence[Any]]) -> Operation[None]:
+class SaidRow(NamedTuple):
+    """The columns of what an event is found by."""
+
+    scope: str
+    role: str
+    filter_key: str
+    speakers: str
+    size: int
+    words: str
+    marks: str
+
+
+States = Sequence[Sequence[Any]]
+"""Parameters of PUT_STATE, one entry a key."""
+
+
+def counted(said: SaidRow | None) -> tuple[int, int]:
+    """How many messages and words an event adds to what can be searched."""
+    return (0, 0) if said is None else (1, said.size)
+
+
+def create(key: SessionKey, times: Times, states: States) -> Operation[None]:
     """Make a session. Raises SessionExists."""
     row = (*key, times.now, *times)
     if not (yield statements.CREATE, row):
@@ -41,19 +63,23 @@ def create(key: SessionKey, times: Times, states: Sequence[Sequence[Any]]) -> Op
     yield from put_states(states)
 
 
-def put_states(states: Iterable[Sequence[Any]]) -> Operation[None]:
+def put_states(states: States) -> Operation[None]:
     """Store values of states."""
     for state in states:
         yield statements.PUT_STATE, state
 
 
-def append(key: SessionKey, times: Times, event: EventRow, states: Sequence[Sequence[Any]]) -> Operation[int]:
-    """Add an event and its state; its number, or 0 if there is no such session, or the event is there already."""
-    found = yield statements.TOUCH_FOR_EVENT, (*times, *key, times.now, event.id)
+def append(key: SessionKey, times: Times, event: EventRow, said: SaidRow | None, states: States) -> Operation[int]:
+    """Add an event, what it is found by, and its state; its number, or 0 if there is no such session, or the event is
+    there already."""
+    found = yield statements.TOUCH_FOR_EVENT, (event.shown, *counted(said), *times, *key, times.now, event.id)
     if not found:
         return 0
-    session, seq = found[0]
-    yield statements.INSERT_EVENT, (session * STRIDE + seq, session, *event)
+    session, seq, shown, number = found[0]
+    row = event._replace(shown=event.shown * shown)
+    yield statements.INSERT_EVENT, (session * STRIDE + seq, session, number, *row)
+    if said is not None:
+        yield statements.INSERT_SAID, (session * STRIDE + number, seq, *said)
     yield from put_states(states)
     return int(seq)
 
@@ -66,7 +92,7 @@ def touch(key: SessionKey, times: Times, count: int) -> Operation[tuple[int, int
     return found[0][0], found[0][1]
 
 
-def update_state(key: SessionKey, times: Times, states: Sequence[Sequence[Any]]) -> Operation[None]:
+def update_state(key: SessionKey, times: Times, states: States) -> Operation[None]:
     """Change the state. Raises SessionNotFound."""
     yield from touch(key, times, 0)
     yield from put_states(states)
@@ -94,6 +120,25 @@ def put_summary(
     return True
 
 
+def put_vectors(name: str, vectors: Iterable[tuple[int, bytes]]) -> Operation[None]:
+    """Keep vectors of messages, as far as these are still there."""
+    for place, vector in vectors:
+        yield PUT_VECTOR, (name, vector, place)
+
+
+def lease_summary(key: SessionKey, filter_key: str, owner: str, times: Times) -> Operation[bool]:
+    """Take or keep the right to make a summary until `times.expires`. Raises SessionNotFound."""
+    taken = yield LEASE, (filter_key, owner, times.expires, *key, times.now, times.now)
+    if not taken and not (yield statements.IS_ALIVE, (*key, times.now)):
+        raise session_not_found(key)
+    return bool(taken)
+
+
+def release_summary(key: SessionKey, filter_key: str, owner: str) -> Operation[None]:
+    """Give the right back, if this owner has it."""
+    yield RELEASE, (filter_key, owner, *key)
+
+
 def delete(key: SessionKey, now: float) -> Operation[bool]:
     """Remove a session and all it has; False if there was none, or none any more."""
     found = yield statements.DELETE, key
@@ -115,7 +160,8 @@ def remove_expired(key: SessionKey, now: float) -> Operation[bool]:
 def _remove_parts(session: int, key: SessionKey) -> Operation[None]:
     for statement in statements.DELETE_PLACES:
         yield statement, (session * STRIDE, (session + 1) * STRIDE)
-    yield statements.DELETE_SUMMARIES, (session,)
+    for statement in statements.DELETE_KEYED:
+        yield statement, (session,)
     yield statements.DELETE_STATE, key
 
 

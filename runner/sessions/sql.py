@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from graphagent.clock import Clock, SystemClock
 from graphagent.ids import fresh_id
 from graphagent.ledger import Event, Session, SessionKey, Summary
+from graphagent.services import SessionQuery
 from runner.names import check_key, check_name, check_user
 from runner.plain import dumps, loads
-from runner.sessions import operations, statements
+from runner.sessions import operations, search_statements, statements
 from runner.sessions.encoding import as_stored, decode_event, encode
 from runner.sessions.lifetime import SWEEP, Ttl, session_not_found
-from runner.sessions.operations import EventRow, Times
+from runner.sessions.meaning import Embedder, check_embedder
+from runner.sessions.operations import EventRow, SaidRow, States, Times
 from runner.sessions.reading import listed, read
 from runner.sessions.scopes import Slot, shared_slots, slots
-from runner.sessions.window import check_last, check_page
+from runner.sessions.search import Events, Hits, search, tool_result
+from runner.sessions.search_sql import SqlIndex
+from runner.sessions.search_text import said_by, scope_of
+from runner.sessions.window import check_around, check_last, check_page, no_such_event, role_columns
 from runner.sql.database import DatabaseOptions, OnDatabase, database_for
 from runner.sql.schema import ServiceMigration
 
@@ -31,14 +36,23 @@ class SqlSessions(OnDatabase):
     """Sessions that outlive the process, and that several processes may write.
 
     `url`: as for `SqlCheckpoints`; both may share a database. `ttl`: how long sessions live after the last change.
+    `embedder`: ranks what a search finds by meaning too.
     An append is one commit (PostgreSQL: one round trip); those of a session get their order from the database. The
     service opens itself on first use. Raises UsageError for a url it can't read.
     """
 
     def __init__(
-        self, url: str, *, ttl: Ttl | None = None, clock: Clock | None = None, options: DatabaseOptions | None = None
+        self,
+        url: str,
+        *,
+        ttl: Ttl | None = None,
+        clock: Clock | None = None,
+        options: DatabaseOptions | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
+        check_embedder(embedder)
         self.url = url
+        self._embedder = embedder
         super().__init__(database_for(url, options or DatabaseOptions()))
         self._ttl = ttl or Ttl()
         self._clock = clock or SystemClock()
@@ -85,7 +99,7 @@ class SqlSessions(OnDatabase):
         check_key(session.key)
         now = self._clock.now()
         first, last = events[0], events[-1]
-        held = (first.seq, last.seq, session.created_at, len(events), last.id, first.seq)
+        held = (first.seq, session.created_at, last.seq, last.id, len(events), first.seq)
         rows = await self._database.run(statements.REFRESH, [*session.key, now, *held, *session.key, now])
         return read(session.key, rows, held=events)
 
@@ -114,9 +128,11 @@ class SqlSessions(OnDatabase):
             return stored
         body = encode(stored, f"event '{event.id}'")
         row = EventRow(stored.id, stored.timestamp, int(stored.has_content), _asked(stored), body)
+        said = said_by(stored)
+        found_by = None if said is None else SaidRow(scope_of(key.app, key.user), *said)
         times = self._times()
         states = self._rows(slots(key, stored.state_delta), times.now)
-        seq = await self._append(key, times, row, states)
+        seq = await self._append(key, times, row, found_by, states)
         if seq:
             return stored.numbered(seq)
         found = await self._database.run(statements.KNOWN_EVENT, (row.id, *key, times.now))
@@ -124,12 +140,13 @@ class SqlSessions(OnDatabase):
             raise session_not_found(key)
         return decode_event(found[0][0], found[0][1] % statements.STRIDE)
 
-    async def _append(self, key: SessionKey, times: Times, row: EventRow, states: Sequence[tuple[Any, ...]]) -> int:
+    async def _append(self, key: SessionKey, times: Times, row: EventRow, said: SaidRow | None, states: States) -> int:
         if self._database.dialect == "sqlite":
-            return await self._database.transact(lambda: operations.append(key, times, row, states))
+            return await self._database.transact(lambda: operations.append(key, times, row, said, states))
         values = [value for state in states for value in state]
-        sql = statements.append_at_once(len(states))
-        found = await self._database.run(sql, (*times, *key, times.now, row.id, *row, *values))
+        sql = statements.append_at_once(len(states), said is not None)
+        touch = (row.shown, *operations.counted(said), *times, *key, times.now, row.id)
+        found = await self._database.run(sql, (*touch, *row, *(said or ()), *values))
         return int(found[0][0])
 
     async def update_state(self, key: SessionKey, delta: Mapping[str, Any]) -> None:
@@ -158,6 +175,42 @@ class SqlSessions(OnDatabase):
         times = self._times()
         expected = (after, summary)  # the summary itself: this very call stored it, only the reply was lost
         return await self._database.transact(lambda: operations.put_summary(key, times, filter_key, body, expected))
+
+    async def search(self, app: str, user: str, query: SessionQuery) -> Hits:
+        """See `graphagent.services.SearchableSessions.search`. Of a word that stands in many thousand messages in scope
+        only the newest are looked at, of a very long message only its beginning and end."""
+        return await search(SqlIndex(self._database, self._clock), app, user, query, self._embedder)
+
+    async def window(
+        self, key: SessionKey, event_id: str, *, before: int = 0, after: int = 0, roles: Collection[str] = ()
+    ) -> Events:
+        """See `graphagent.services.WindowedSessions.window`."""
+        check_key(key)
+        check_around(before, after)
+        some = role_columns(roles)
+        anchor = (event_id, *key, self._clock.now())
+        rows = await self._database.run(search_statements.WINDOW, (*anchor, *some, before, *some, after))
+        if not rows:
+            raise no_such_event(key, event_id)
+        return [decode_event(body, place % statements.STRIDE) for place, body in rows]
+
+    async def tool_result(self, key: SessionKey, tool_call_id: str) -> Event | None:
+        """See `graphagent.services.WindowedSessions.tool_result`."""
+        check_key(key)
+        return await tool_result(SqlIndex(self._database, self._clock), key, tool_call_id)
+
+    async def lease_summary(self, key: SessionKey, filter_key: str, *, owner: str, seconds: float) -> bool:
+        """See `graphagent.services.SummaryLeases.lease_summary`. Raises SessionNotFound."""
+        check_key(key)
+        check_name("owner", owner)
+        now = self._clock.now()
+        times = Times(now, now + seconds)
+        return await self._database.transact(lambda: operations.lease_summary(key, filter_key, owner, times))
+
+    async def release_summary(self, key: SessionKey, filter_key: str, *, owner: str) -> None:
+        """Give it back; harmless for who doesn't have it."""
+        check_key(key)
+        await self._database.transact(lambda: operations.release_summary(key, filter_key, owner))
 
     async def append_track(self, key: SessionKey, track: str, items: Iterable[Any]) -> None:
         """Add plain data to a log beside the conversation. Raises SessionNotFound."""

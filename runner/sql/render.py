@@ -6,13 +6,14 @@ A change of the tables also needs a migration in `migrations/versions` and `sche
 from __future__ import annotations
 
 from graphagent.checkpoint.sql.render import DIALECTS, creation_sql
+from runner.sql.full_text import INDEX
 from runner.sql.schema import MIGRATIONS, VERSION, VERSION_TABLE
 from runner.sql.tables import METADATA
 
 
 def service_sql(name: str) -> str:
     """The statements that make all service tables of this version in a `sqlite` or `postgresql` database."""
-    return creation_sql(DIALECTS[name], METADATA, VERSION_TABLE, VERSION)
+    return creation_sql(DIALECTS[name], METADATA, VERSION_TABLE, VERSION) + "".join(f"{sql};\n" for sql in INDEX[name])
 
 
 def main() -> None:

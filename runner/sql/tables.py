@@ -19,7 +19,9 @@ class Table(SQLModel, registry=registry(metadata=MetaData())):
 
 
 class SessionTable(Table, table=True):
-    """A session. `seq`: the number that its newest event or track item has; `expires`: NULL never does.
+    """A session. `seq`: the number that its newest event or track item has; `shown`: how many events with content it
+    has; `said` and `words`: how many messages it has in `ga_search`, and how many words those have; `expires`: NULL
+    never does.
 
     Every append changes this row, so none of the columns that it changes has an index.
     """
@@ -32,6 +34,9 @@ class SessionTable(Table, table=True):
     user_id: str = Field(sa_type=NAME)
     name: str = Field(sa_type=NAME)
     seq: int = Field(sa_type=BigInteger)
+    shown: int = Field(sa_type=BigInteger)
+    said: int = Field(sa_type=BigInteger)
+    words: int = Field(sa_type=BigInteger)
     created_at: float
     updated_at: float
     expires: float | None
@@ -40,7 +45,8 @@ class SessionTable(Table, table=True):
 class EventTable(Table, table=True):
     """An event; `place` is made of session and number, so that a session's events lie together in order.
 
-    `shown` is 0 for an event without content: it is kept to know that it was there. `asked` is 1 if a person said it.
+    `said` is how many of the session's messages were in `ga_search` once it was added. `shown` is its number among the
+    events with content, 0 for one without: that is kept to know that it was there. `asked` is 1 if a person said it.
     `body` is the event as JSON.
     """
 
@@ -49,15 +55,56 @@ class EventTable(Table, table=True):
 
     place: int = Field(sa_column=Column(KEY, primary_key=True, autoincrement=False))
     session: int = Field(sa_type=BigInteger)
+    said: int = Field(sa_type=BigInteger)
     id: str
     at: float
-    shown: int
+    shown: int = Field(sa_type=BigInteger)
     asked: int
     body: str
 
 
 _ASKED = EventTable.__table__.c.asked == 1  # type: ignore[attr-defined]
 Index("ga_events_asked", EventTable.__table__.c.place, sqlite_where=_ASKED, postgresql_where=_ASKED)  # type: ignore[attr-defined]
+
+
+class SearchTable(Table, table=True):
+    """What an event is found by (see `runner.sessions.search_text.Said`). `place` is made of session and the message's
+    number among those that can be found, so that neighbours are told by it; `seq` is the event's number. An index of
+    each database's own has the words (see `full_text`)."""
+
+    __tablename__ = "ga_search"
+
+    place: int = Field(sa_column=Column(KEY, primary_key=True, autoincrement=False))
+    seq: int = Field(sa_type=BigInteger)
+    scope: str
+    role: str
+    filter_key: str
+    speakers: str
+    size: int = Field(sa_type=BigInteger)
+    words: str
+    marks: str
+
+
+class VectorTable(Table, table=True):
+    """The vector of a message for an embedder of that name, as 16-bit floats; `place` as in `ga_search`."""
+
+    __tablename__ = "ga_vectors"
+
+    place: int = Field(sa_column=Column(KEY, primary_key=True, autoincrement=False))
+    name: str
+    vector: bytes = Field(sa_type=LargeBinary)
+
+
+class LeaseTable(Table, table=True):
+    """Who makes a summary at the moment, until when."""
+
+    __tablename__ = "ga_leases"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+    session: int = Field(sa_column=Column(KEY, primary_key=True, autoincrement=False))
+    filter_key: str = Field(sa_column=Column(NAME, primary_key=True))
+    owner: str
+    until: float
 
 
 class StateTable(Table, table=True):
