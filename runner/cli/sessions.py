@@ -14,6 +14,7 @@ from runner.cli.exits import Exit
 from runner.cli.opening import existing_store
 from runner.cli.output import Output, columns, fields
 from runner.cli.search import search
+from runner.cli.summaries import summaries_document, summaries_text
 from runner.cli.talk_options import SessionsAction, SessionsOptions
 from runner.cli.transcript import lines_of, usage_line
 from runner.cli.why import seen_document, seen_lines
@@ -24,7 +25,7 @@ from runner.turns import Turns
 
 
 def sessions(options: SessionsOptions, output: Output) -> int:
-    """List, show, search or delete."""
+    """List, show, search or delete, or show the summaries."""
     url = existing_store(options.db)
     if options.action is SessionsAction.search:
         search(url, options, output)
@@ -39,6 +40,9 @@ def sessions(options: SessionsOptions, output: Output) -> int:
     if options.action is SessionsAction.show:
         session = anyio.run(_read, url, options)
         output.show(_document(session, options.why), _text(session, options.why))
+    elif options.action is SessionsAction.summaries:
+        session = anyio.run(_read, url, options)
+        output.show(summaries_document(session, options.limit), summaries_text(session, options.limit))
     else:
         anyio.run(_delete, url, options)
         output.show({"session": options.session, "deleted": True}, f"removed session '{options.session}'")

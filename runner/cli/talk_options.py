@@ -19,6 +19,7 @@ class SessionsAction(StrEnum):
     list = "list"
     show = "show"
     search = "search"
+    summaries = "summaries"
     delete = "delete"
 
 
@@ -59,15 +60,16 @@ class ChatOptions(Stored):
 
 @dataclass(frozen=True, kw_only=True)
 class SessionsOptions(Stored):
-    """List, show, search or delete stored sessions.
+    """List, show, search, delete sessions; their summaries.
 
     'list' names those of a user, the last changed first. 'show' prints one with its events. 'search' finds events of
-    the user's sessions by what was said, best first. 'delete' removes one and the checkpoints of its runs, unless a run
+    the user's sessions by what was said, best first. 'summaries' prints what stands for the older events of one, up to
+    which event, and the last attempts at a summary. 'delete' removes one and the checkpoints of its runs, unless a run
     goes on in it.
     """
 
     action: Annotated[
-        SessionsAction, Argument(metavar="list|show|search|delete", show_default=False, help="What to do.")
+        SessionsAction, Argument(metavar="list|show|search|summaries|delete", show_default=False, help="What to do.")
     ]
     session: Annotated[
         str | None,
@@ -81,4 +83,6 @@ class SessionsOptions(Stored):
     within: Annotated[str | None, Option("--session", "-s", metavar="ID", help="With 'search': only in this one.")] = (
         None
     )
-    limit: Annotated[int, Option("--limit", metavar="N", min=1, help="With 'search': at most so many.")] = 10
+    limit: Annotated[
+        int, Option("--limit", metavar="N", min=1, help="With 'search' and 'summaries': at most so many.")
+    ] = 10

@@ -16,11 +16,13 @@ Resolve = Callable[[SummaryInput], "Summarizer | Awaitable[Summarizer | None] | 
 class DynamicSummarizer:
     """Asks `resolve`, plain or async, which summariser makes a summary; None: there is none for this session.
 
-    Both methods ask it. An error of it is logged, and no summary is due then.
+    Both methods ask it. An error of it is logged, and no summary is due then. `forks`: whether one of them wants the
+    agent's own request.
     """
 
-    def __init__(self, resolve: Resolve) -> None:
+    def __init__(self, resolve: Resolve, *, forks: bool = False) -> None:
         self._resolve = resolve
+        self.forks = forks
 
     async def due(self, given: SummaryInput) -> Trigger:
         """What the chosen one says; not due without one."""

@@ -40,6 +40,11 @@ class SummaryLocks:
         self._owner = fresh_id()
         self._turns: dict[tuple[SessionKey, str], _Turn] = {}
 
+    @property
+    def users(self) -> int:
+        """How many hold or wait for a lock in this process."""
+        return sum(turn.users for turn in self._turns.values())
+
     @asynccontextmanager
     async def hold(self, key: SessionKey, filter_key: str) -> AsyncGenerator[bool]:
         """The block in which a summary is made; False if another process had it for longer than `wait`. Waiting can be

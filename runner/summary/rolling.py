@@ -144,6 +144,7 @@ class _Work:
         self._began = time.monotonic()
         self._trigger: Trigger | None = None
         self._spent = NOTHING_SPENT
+        self._unstored: Summary | None = None
 
     async def attempt(self) -> Attempt:
         """Read, ask whether it is due, sum up, store."""
@@ -212,6 +213,7 @@ class _Work:
                 return await put(self.key, self.filter_key, summary, after=previous)
         except Exception:
             self._owner.stats.ahead += 1
+            self._unstored = summary
             raise
 
     def told(self, outcome: str, reason: str) -> Attempt:
@@ -237,4 +239,4 @@ class _Work:
         _log.warning("%s", named)
         wrapped = SummaryError(named, spent=self._spent)
         wrapped.__cause__ = error
-        return replace(self.told("failed", str(error)), error=wrapped)
+        return replace(self.told("failed", str(error)), error=wrapped, summary=self._unstored)

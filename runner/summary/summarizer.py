@@ -88,6 +88,11 @@ class ModelSummarizer:
     def __repr__(self) -> str:
         return f"ModelSummarizer({self._with.model!r})"
 
+    @property
+    def forks(self) -> bool:
+        """Whether it wants the agent's own request."""
+        return self._with.fork is not None
+
     async def due(self, given: SummaryInput) -> Trigger:
         """Whether a summary is due. A check whose tokens can't be counted doesn't pass."""
         return await triggered(self._checks, self._seen(given))

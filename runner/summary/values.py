@@ -109,7 +109,8 @@ class Made(NamedTuple):
 
 
 class Summarizer(Protocol):
-    """Makes summaries. Both methods may be called at the same time for several sessions."""
+    """Makes summaries. Both methods may be called at the same time for several sessions. One that has `forks` true gets
+    the agent's own request in the context (`parent`)."""
 
     async def due(self, given: SummaryInput) -> Trigger:
         """Whether a summary is due. Not asked for a forced one."""
@@ -122,7 +123,8 @@ class Summarizer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt at a summary, whatever became of it. `reason`: in words. `seconds`: how long it took."""
+    """One attempt at a summary, whatever became of it. `reason`: in words. `seconds`: how long it took. `summary`: the
+    new one; of an attempt that failed, one that was made and could not be stored."""
 
     key: SessionKey
     filter_key: str
@@ -139,3 +141,8 @@ class Attempt:
     def updated(self) -> bool:
         """True if there is a new summary."""
         return self.outcome == "updated"
+
+    @property
+    def ahead(self) -> bool:
+        """True if there is a new summary that the store doesn't have."""
+        return self.outcome == "failed" and self.summary is not None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import anyio
 
 from graphagent.ledger import SessionKey
-from runner.summary.dispatch import SummaryPolicy, refresh
+from runner.summary.dispatch import refresh
 from runner.summary.rolling import RollingSummary
 from runner.summary.values import NO_CONTEXT, Attempt, SummaryContext
 from runner.tasks import start_task
@@ -46,12 +46,11 @@ class SummaryWorkers:
     """Checks summaries after appends. A session is always served by the same worker, so its checks keep their order;
     one that waits already for the same key is not queued again. Use it on one event loop."""
 
-    def __init__(self, rolling: RollingSummary, policy: SummaryPolicy, options: WorkerOptions = DEFAULTS) -> None:
+    def __init__(self, rolling: RollingSummary, options: WorkerOptions = DEFAULTS) -> None:
         self.rolling = rolling
-        self.policy = policy
         self._options = options
         self._queues: list[deque[_Job]] = [deque() for _ in range(max(options.workers, 1))]
-        self._busy: set[int] = set()
+        self._busy: dict[int, anyio.CancelScope] = {}
         self._stopped = False
         self._idle = anyio.Event()
 
@@ -61,7 +60,7 @@ class SummaryWorkers:
         """Have the summaries looked at that an event with this filter key calls for.
 
         Done at once, and the attempts returned, if the queue is full or the workers are stopped; else nothing is
-        returned, and nothing waited for.
+        returned, and nothing waited for, so that a caller that is being cancelled has it queued all the same.
         """
         job = _Job(key, trigger, force, context)
         place = zlib.crc32("\0".join(key).encode()) % len(self._queues)
@@ -76,40 +75,49 @@ class SummaryWorkers:
         queue.append(job)
         self.rolling.stats.waiting += 1
         if place not in self._busy:
-            self._busy.add(place)
+            self._busy[place] = anyio.CancelScope()
             start_task(self._work(place), f"summaries {place}")
         return ()
 
     async def _work(self, place: int) -> None:
         queue = self._queues[place]
         try:
-            while queue:
-                job = queue.popleft()
-                self.rolling.stats.waiting -= 1
-                try:
-                    await self._done(job)
-                except Exception:
-                    _log.warning("a summary of session '%s' failed", job.key.session, exc_info=True)
+            with self._busy[place]:
+                while queue:
+                    job = queue.popleft()
+                    self.rolling.stats.waiting -= 1
+                    try:
+                        await self._done(job)
+                    except Exception:
+                        _log.warning("a summary of session '%s' failed", job.key.session, exc_info=True)
         finally:
-            self._busy.discard(place)
+            self.rolling.stats.waiting -= len(queue)
+            queue.clear()
+            del self._busy[place]
             if not self._busy:
                 self._idle.set()
 
     async def _done(self, job: _Job) -> tuple[Attempt, ...]:
         attempts: tuple[Attempt, ...] = ()
         with anyio.move_on_after(self._options.timeout) as scope:
-            attempts = await refresh(
-                self.rolling, job.key, job.trigger, self.policy, force=job.force, context=job.context
-            )
+            attempts = await refresh(self.rolling, job.key, job.trigger, force=job.force, context=job.context)
         if scope.cancelled_caught:
             _log.warning("a summary of session '%s' took more than %s s", job.key.session, self._options.timeout)
         return attempts
 
     async def stop(self, timeout: float) -> bool:
-        """Take no more, and do what waits; False if some of it is not done after so many seconds."""
+        """Take no more, and do what waits; False if some of it is given up after so many seconds. What is given up is
+        not lost: the events are in view until a later summary covers them."""
         self._stopped = True
         with anyio.move_on_after(timeout):
-            while self._busy:
-                self._idle = anyio.Event()
-                await self._idle.wait()
-        return not self._busy
+            await self._until_idle()
+            return True
+        for scope in self._busy.values():
+            scope.cancel()
+        await self._until_idle()
+        return False
+
+    async def _until_idle(self) -> None:
+        while self._busy:
+            self._idle = anyio.Event()
+            await self._idle.wait()

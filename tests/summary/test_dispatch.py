@@ -13,14 +13,14 @@ from graphagent.agents.model import ModelRequest
 from graphagent.ledger import WHOLE
 from graphagent.messages import Message
 from graphagent.services import SessionService
-from runner.summary.dispatch import SummaryPolicy, refresh
+from runner.summary.dispatch import refresh
+from runner.summary.policy import SummaryPolicy
 from runner.summary.rolling import RollingSummary
 from runner.summary.values import NO_CONTEXT
 from runner.summary.workers import SummaryWorkers, WorkerOptions
 
 pytestmark = pytest.mark.anyio
 Sessions = SessionService
-ALL = SummaryPolicy()
 
 
 async def texts(sessions: Sessions, key: Any) -> dict[str, str]:
@@ -37,7 +37,7 @@ async def test_c049_one_call_serves_both(sessions: Sessions) -> None:
     steered = Steered()
     rolling = RollingSummary(sessions, steered)
     for calls in (1, 2):
-        attempts = await refresh(rolling, key, "app", ALL)
+        attempts = await refresh(rolling, key, "app")
         assert [attempt.outcome for attempt in attempts] == ["updated", "updated"]
         assert len(steered.inputs) == calls
         found = await texts(sessions, key)
@@ -62,7 +62,7 @@ async def test_c050_siblings_make_two_calls(sessions: Sessions) -> None:
         await asyncio.wait_for(together.wait(), 5)
         return ValueError("no") if given.filter_key == WHOLE else "branch"
 
-    attempts = await refresh(RollingSummary(sessions, Steered(meet)), key, "app/a", ALL)
+    attempts = await refresh(RollingSummary(sessions, Steered(meet)), key, "app/a")
     assert [(attempt.filter_key, attempt.outcome) for attempt in attempts] == [("app/a", "updated"), (WHOLE, "failed")]
     assert await texts(sessions, key) == {"app/a": "branch"}
 
@@ -92,7 +92,7 @@ async def test_c053_a_fork_shows_the_branch_only(sessions: Sessions) -> None:
     steered = Steered()
     steered.forks = True  # type: ignore[attr-defined]
     context = dataclasses.replace(NO_CONTEXT, parent=ModelRequest((Message.user("x"),)))
-    attempts = await refresh(RollingSummary(sessions, steered), key, "app/a", ALL, force=True, context=context)
+    attempts = await refresh(RollingSummary(sessions, steered), key, "app/a", force=True, context=context)
     assert [attempt.filter_key for attempt in attempts] == ["app/a"]
 
 
@@ -105,7 +105,7 @@ async def test_the_copy_never_covers_what_others_said(sessions: Sessions) -> Non
         await say(sessions, key, "own", "app/a")
         return "branch"
 
-    await refresh(RollingSummary(sessions, Steered(lambda given: meanwhile())), key, "app/a", ALL)
+    await refresh(RollingSummary(sessions, Steered(lambda given: meanwhile())), key, "app/a")
     session = await sessions.get(key)
     assert session is not None
     other = next(event for event in session.events if event.filter_key == "app/b")
@@ -123,7 +123,7 @@ async def test_c047_no_room_in_the_queue(sessions: Sessions) -> None:
         return "text"
 
     rolling = RollingSummary(sessions, Steered(wait))
-    workers = SummaryWorkers(rolling, ALL, WorkerOptions(workers=1, queue=1))
+    workers = SummaryWorkers(rolling, WorkerOptions(workers=1, queue=1))
     assert await workers.enqueue(keys[0], "app") == ()
     await asyncio.sleep(0.05)  # the worker is at it, and its queue is empty
     assert await workers.enqueue(keys[1], "app") == ()
@@ -146,9 +146,8 @@ async def test_c048_order_and_a_worker_that_survives(sessions: Sessions) -> None
         seen.append(given.filter_key)
         return RuntimeError("broken") if given.filter_key == "app/a" else "text"
 
-    workers = SummaryWorkers(
-        RollingSummary(sessions, Steered(text)), SummaryPolicy(cascade=False), WorkerOptions(workers=3)
-    )
+    rolling = RollingSummary(sessions, Steered(text), policy=SummaryPolicy(cascade=False))
+    workers = SummaryWorkers(rolling, WorkerOptions(workers=3))
     for branch in ("app/a", "app/b", "app/c"):
         await workers.enqueue(key, branch)
     assert await workers.stop(10)
@@ -164,7 +163,7 @@ async def test_a_summary_that_hangs_is_given_up(sessions: Sessions) -> None:
         return "text"
 
     rolling = RollingSummary(sessions, Steered(hang))
-    workers = SummaryWorkers(rolling, ALL, WorkerOptions(workers=1, timeout=0.3))
+    workers = SummaryWorkers(rolling, WorkerOptions(workers=1, timeout=0.3))
     await workers.enqueue(hanging, "app")
     await workers.enqueue(other, "app")
     assert await workers.stop(10)
@@ -179,7 +178,7 @@ async def test_a_waiting_check_is_not_queued_twice(sessions: Sessions) -> None:
     first, second = await talk(sessions), await talk(sessions)
     steered = Steered()
     rolling = RollingSummary(sessions, steered)
-    workers = SummaryWorkers(rolling, ALL, WorkerOptions(workers=1, queue=2))
+    workers = SummaryWorkers(rolling, WorkerOptions(workers=1, queue=2))
     await workers.enqueue(first, "app")
     for _ in range(10):
         await workers.enqueue(second, "app")

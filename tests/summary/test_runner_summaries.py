@@ -13,8 +13,7 @@ from graphagent.models import ScriptedModel
 from graphagent.services import SessionService
 from graphagent.testing.service_help import asks, says
 from runner import Runner
-from runner.sessions import InMemorySessions
-from runner.summary.upkeep import Summaries, Upkeep
+from runner.summary.upkeep import calls_for_summary
 
 pytestmark = pytest.mark.anyio
 Sessions = SessionService
@@ -43,15 +42,14 @@ async def look() -> str:
 )
 def test_c021_what_calls_for_a_summary(event: Event, called_for: bool) -> None:
     """Results of tools and answers do; what a person said, calls, errors and what says so itself don't."""
-    upkeep = Upkeep(InMemorySessions(), Summaries(summarizer=Steered()))
-    assert upkeep.calls_for_one(event) is called_for
+    assert calls_for_summary(event) is called_for
 
 
 def test_c022_between_calls() -> None:
     """If summaries are made between the calls of a turn, a tool's result calls for none in the background."""
-    upkeep = Upkeep(InMemorySessions(), Summaries(summarizer=Steered(), between_calls=True))
-    assert not upkeep.calls_for_one(Event(kind="tool_result", messages=(Message.tool("r", "1"),)))
-    assert upkeep.calls_for_one(says("a"))
+    result = Event(kind="tool_result", messages=(Message.tool("r", "1"),))
+    assert not calls_for_summary(result, between_calls=True)
+    assert calls_for_summary(says("a"), between_calls=True)
 
 
 async def test_the_next_turn_has_the_summary_instead(sessions: Sessions) -> None:
