@@ -1,23 +1,37 @@
 """Results of tools that have been used give their room back: in the request only, never in the session.
 
-Three passes, of which each can be switched off, and a bound for the results of one round together. A message never
-leaves its place, so calls and results stay paired. Source: spec/context, 12; the bound for a round is our own.
+A message never leaves its place, so calls and results stay paired, and what has been made short is not cut again.
+Source: spec/context, 6.4 and 12; the bound for a round is our own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from graphagent.errors import AgentError
 from graphagent.ledger import Event
-from graphagent.messages import Message
+from graphagent.messages import Message, ToolCall
 from graphagent.models.tokens import TokenCounter, counter_for
 from processors.projection import Compacted, Line, Note, Projection, Reader
-from processors.shorten import BY_POLICY, Source, head_and_tail, is_short, level, placeholder
+from processors.shorten import (
+    BY_POLICY,
+    CONTEXT_NOTE,
+    HISTORICAL,
+    SUMMED_UP,
+    Source,
+    head_and_tail,
+    is_short,
+    level,
+    placeholder,
+)
 
 STEP = "compaction"
-HISTORICAL = "historical_compaction"
+LOAD = "session_load"
+_LISTS = ("clean", "keep")
+_SIZES = ("historical", "oversized", "group", "recent_turns", "skip_recent")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +40,12 @@ class Compaction:
 
     `clean`: tools whose results are never shown again once their turn is over; `keep`: tools whose results are never
     touched, which beats everything. `historical`: longer results of turns that are over become a placeholder that names
-    event, call and tool. `oversized`: longer results, of this turn too, keep head and tail. `group`: bound of the
-    results of one round together; the longest are cut first. `recent_turns`: finished turns before this one that the
-    first two leave alone; `skip_recent`: the turns of so many of the newest events, too. `load`: the name of the tool
-    that loads events, if the agent has one (`session_load`): then placeholders say how to get a result back. Its own
-    results are not cut. `counter`: None takes the estimate. Raises AgentError for sizes below 0.
+    event, call and tool; so do those of this turn that a summary covers and that are only there for the model to go on
+    from, with long arguments of their calls. `oversized`: longer results, of this turn too, keep head and tail.
+    `group`: bound of the results of one round together; the longest are cut first. `recent_turns`: finished turns
+    before this one that the first two leave alone; `skip_recent`: the turns of so many of the newest events, too.
+    `load`: the name of the tool that loads events: where the reader is offered it, what was shortened says how to get a
+    result back. Its own results are not cut. `counter`: None takes the estimate. Raises AgentError for sizes below 0.
     """
 
     clean: Collection[str] = ()
@@ -40,140 +55,204 @@ class Compaction:
     group: int = 16_384
     recent_turns: int = 1
     skip_recent: int = 0
-    load: str = ""
+    load: str = LOAD
     counter: TokenCounter = field(default_factory=lambda: counter_for(""))
 
     def __post_init__(self) -> None:
-        for name in ("historical", "oversized", "group", "recent_turns", "skip_recent"):
+        for name in _SIZES:
             if getattr(self, name) < 0:
                 raise AgentError(f"'Compaction({name}=...)' got {getattr(self, name)}; it takes 0 (off) or more")
+        for name in _LISTS:
+            if isinstance(getattr(self, name), str):
+                raise AgentError(f"'Compaction({name}=...)' got '{getattr(self, name)}'; it takes a list of names")
 
     def __call__(self, projection: Projection) -> Projection:
         """Shorten what has been used, in the view."""
-        work = _Work(self, projection)
-        lines = tuple(map(work.shortened, projection.lines))
-        lines = self._within_groups(lines, work)
+        reader = projection.reader
+        work = _Work(self, self.load if self.load in reader.tools else "")
+        turns = _Turns.of(self, projection)
+        lines = work.fitted([work.used(line, turns) for line in projection.lines])
         if not work.notes:
             return projection
         done = Compacted(len(work.notes), work.saved)
         told = Note(STEP, "changed", f"{done.results} result(s) of tools shortened, about {done.tokens} tokens saved")
         return projection.noted([*work.notes, told], lines=lines, compacted=done)
 
-    def within(self, messages: Sequence[Message], events: Callable[[str], str]) -> tuple[Message, ...]:
-        """Messages of a turn that goes on, cut to `oversized` and `group`; the very same where nothing is too long.
-        `events`: the id of the event of a call's result, empty if it isn't known."""
-        places = [Line(one, Event(id=events(one.tool_call_id or "")), at) for at, one in enumerate(messages)]
-        work = _Work(self, Projection(reader=Reader()))
-        lines = self._within_groups(tuple(map(work.cut, places)), work)
-        return tuple(line.message for line in lines) if work.notes else tuple(messages)
+    def within(
+        self, messages: Sequence[Message], events: Callable[[str], str], offered: Collection[str] = ()
+    ) -> Within:
+        """Messages of a turn that goes on, cut to `oversized` and `group`.
 
-    def _within_groups(self, lines: tuple[Line, ...], work: _Work) -> tuple[Line, ...]:
-        if not self.group:
-            return lines
-        found, at = list(lines), 0
-        while at < len(found):
-            end = at
-            while end < len(found) and found[end].message.role == "tool":
-                end += 1
-            if end - at > 1:
-                found[at:end] = work.together(found[at:end])
-            at = max(end, at + 1)
-        return tuple(found)
+        `events`: the id of the event that has a call's result, empty if it isn't known; `offered`: the names of the
+        tools in the request.
+        """
+        work = _Work(self, self.load if self.load in offered else "")
+        places = [Line(one, Event(id=events(one.tool_call_id or "")), at) for at, one in enumerate(messages)]
+        lines = work.fitted(places)
+        return Within(tuple(line.message for line in lines), tuple(work.notes), work.saved)
+
+
+class Within(NamedTuple):
+    """`messages`: those that are sent. `notes`: one for each result that was shortened; `saved`: about how many
+    tokens."""
+
+    messages: tuple[Message, ...]
+    notes: tuple[Note, ...]
+    saved: int
+
+
+class _Turns(NamedTuple):
+    """`now`: the turn that goes on; `protected`: those whose results stay. `over`: the reader sees turns that are
+    over."""
+
+    now: str
+    protected: frozenset[str]
+    over: bool
+
+    @classmethod
+    def of(cls, policy: Compaction, projection: Projection) -> _Turns:
+        """Those of a projection: this turn, those of the newest events, and the newest that are over stay."""
+        now = _turn(projection.reader)
+        newest: list[Event] = []
+        for line in reversed(projection.lines):
+            if not newest or newest[-1].id != line.event.id:
+                newest.append(line.event)
+        found = {now, *map(_turn, newest[: policy.skip_recent])}
+        left = policy.recent_turns
+        for event in newest:
+            turn = _turn(event)
+            over = event.is_final and not event.is_user and not event.is_tool_result
+            if left and turn and turn not in found and over:
+                found.add(turn)
+                left -= 1
+        return cls(now, frozenset(found), projection.contents == "session")
 
 
 class _Work:
-    """One application."""
+    """One application. `load`: the tool that loads events, if it is there."""
 
-    def __init__(self, policy: Compaction, projection: Projection) -> None:
+    def __init__(self, policy: Compaction, load: str) -> None:
         self.policy = policy
+        self.load = load
         self.notes: list[Note] = []
         self.saved = 0
-        reader = projection.reader
-        self._now = _unit(reader.request_id, reader.invocation_id)
-        self._over = projection.contents == "session"  # else the reader sees its own run, and no turn that is over
-        self._protected = _protected(policy, projection.lines, self._now)
 
-    def shortened(self, line: Line) -> Line:
-        """The line after the passes."""
+    def used(self, line: Line, turns: _Turns) -> Line:
+        """The line without a result that has been used."""
+        if line.resumed and line.message.tool_calls:
+            return self._without_arguments(line)
         if not self._may_touch(line):
             return line
-        unit = _unit(line.event.request_id, line.event.invocation_id)
-        if self._over and (unit not in self._protected or not unit):
-            if line.message.name in self.policy.clean:
+        turn = _turn(line.event)
+        if turns.over and (not turn or turn not in turns.protected):
+            if line.message.name and line.message.name in self.policy.clean:
                 return self._replaced(line, line.message.model_copy(update={"content": BY_POLICY}), "by policy")
-            size = self._size(line.message)
-            if unit and self._now and self.policy.historical and size is not None and size > self.policy.historical:
-                short = placeholder(line.message, Source(line.event.id, self.policy.load), HISTORICAL)
-                if (self._size(short) or size) < size:
-                    return self._replaced(line, short, "used in a turn that is over")
-        return self.cut(line)
+            if turn and turns.now:
+                return self._put_away(line, HISTORICAL, "used in a turn that is over")
+        return self._put_away(line, SUMMED_UP, "the summary covers it") if line.resumed else line
 
-    def cut(self, line: Line) -> Line:
-        """The line with head and tail of a result that is too long."""
-        return self._cut_to(line, self.policy.oversized) if self.policy.oversized and self._may_touch(line) else line
+    def fitted(self, lines: Sequence[Line]) -> tuple[Line, ...]:
+        """The lines with head and tail of results that are too long, or that are too long together."""
+        if not self.policy.oversized and not self.policy.group:
+            return tuple(lines)
+        found = list(lines)
+        for start, end in _rounds(found):
+            found[start:end] = self._fitted_round(found[start:end])
+        return tuple(found)
 
-    def together(self, lines: list[Line]) -> list[Line]:
-        """The results of one round, the longest cut so that all keep the bound."""
-        sizes = [self._size(line.message) for line in lines]
+    def _fitted_round(self, lines: list[Line]) -> list[Line]:
+        sizes = [self._size(line.message.text) for line in lines]
         known = [size for size in sizes if size is not None]
-        if len(known) < len(sizes) or sum(known) <= self.policy.group:
+        free = [self._may_touch(line) and not self._is_loaded(line) for line in lines]
+        most = self.policy.oversized or None
+        if self.policy.group and len(known) == len(sizes):
+            bounded = [min(size, most) if most and may else size for size, may in zip(known, free, strict=True)]
+            if sum(bounded) > self.policy.group:
+                fixed = sum(size for size, may in zip(bounded, free, strict=True) if not may)
+                most = level([s for s, may in zip(bounded, free, strict=True) if may], self.policy.group - fixed)
+        if most is None:
             return lines
-        fixed = [size for line, size in zip(lines, known, strict=True) if not self._may_touch(line)]
-        free = [size for line, size in zip(lines, known, strict=True) if self._may_touch(line)]
-        most = level(free, max(self.policy.group - sum(fixed), 0))
+        limit = max(most, 0)
         return [
-            self._cut_to(line, most) if size > most and self._may_touch(line) else line
-            for line, size in zip(lines, known, strict=True)
+            self._cut_to(line, limit) if may and size is not None and size > limit else line
+            for line, size, may in zip(lines, sizes, free, strict=True)
         ]
 
     def _cut_to(self, line: Line, limit: int) -> Line:
-        size = self._size(line.message)
-        if size is None or size <= limit or (self.policy.load and line.message.name == self.policy.load):
-            return line
-        source = Source(line.event.id, self.policy.load)
         try:
-            short = head_and_tail(line.message, source, limit, self.policy.counter.text)
+            short = head_and_tail(line.message, self._source(line), limit, self.policy.counter.text)
         except Exception:  # a counter's
             return line
         return line if short is None else self._replaced(line, short, f"longer than {limit} tokens")
 
+    def _put_away(self, line: Line, reason: str, why: str) -> Line:
+        """A placeholder for a long result, if that saves anything."""
+        size = self._size(line.message.text)
+        if not self.policy.historical or size is None or size <= self.policy.historical:
+            return line
+        short = placeholder(line.message, self._source(line), reason)
+        after = self._size(short.text)
+        return line if after is None or after >= size else self._replaced(line, short, why)
+
+    def _without_arguments(self, line: Line) -> Line:
+        calls = tuple(map(self._short_call, line.message.tool_calls))
+        if calls == line.message.tool_calls:
+            return line
+        return self._replaced(line, line.message.model_copy(update={"tool_calls": calls}), "the summary covers it")
+
+    def _short_call(self, call: ToolCall) -> ToolCall:
+        size = self._size(json.dumps(call.arguments, ensure_ascii=False, default=str))
+        if call.name in self.policy.keep or not self.policy.historical or size is None:
+            return call
+        if size <= self.policy.historical:
+            return call
+        said = f"arguments of about {size} tokens are left out here: {SUMMED_UP}"
+        return call.model_copy(update={"arguments": {CONTEXT_NOTE: said}})
+
     def _may_touch(self, line: Line) -> bool:
         message = line.message
-        if message.role != "tool" or not message.tool_call_id or not message.content or is_short(message.text):
+        if message.role != "tool" or not message.tool_call_id or not message.content:
             return False
-        return not (message.name and message.name in self.policy.keep)
+        return not (message.name and message.name in self.policy.keep) and not is_short(message.text)
 
-    def _size(self, message: Message) -> int | None:
+    def _is_loaded(self, line: Line) -> bool:
+        return bool(self.policy.load) and line.message.name == self.policy.load
+
+    def _source(self, line: Line) -> Source:
+        return Source(line.event.id, self.load)
+
+    def _size(self, text: str) -> int | None:
         try:
-            return self.policy.counter.text(message.text)
+            return self.policy.counter.text(text)
         except Exception:  # a counter of one's own may fail: then the result stays as it is
             return None
 
     def _replaced(self, line: Line, message: Message, reason: str) -> Line:
-        before, after = self._size(line.message), self._size(message)
+        before, after = (self._size(_said(one)) for one in (line.message, message))
         if before is not None and after is not None:
             self.saved += max(before - after, 0)
-        self.notes.append(Note(STEP, "changed", f"result of '{line.message.name}' shortened: {reason}", line.event.id))
+        what = "arguments" if message.tool_calls else f"result of '{line.message.name}'"
+        self.notes.append(Note(STEP, "changed", f"{what} shortened: {reason}", line.event.id))
         return line._replace(message=message)
 
 
-def _unit(request_id: str, invocation_id: str) -> str:
-    """A turn."""
-    return f"req:{request_id}" if request_id else f"inv:{invocation_id}" if invocation_id else ""
+def _said(message: Message) -> str:
+    """What is counted as saved."""
+    return "".join([message.text, *(json.dumps(call.arguments, default=str) for call in message.tool_calls)])
 
 
-def _protected(policy: Compaction, lines: Sequence[Line], now: str) -> set[str]:
-    """The turns whose results stay: this one, those of the newest events, and the newest that are over."""
-    found = {now}
-    newest: list[Event] = []
-    for line in reversed(lines):
-        if not newest or newest[-1].id != line.event.id:
-            newest.append(line.event)
-    found |= {_unit(event.request_id, event.invocation_id) for event in newest[: policy.skip_recent]}
-    left = policy.recent_turns
-    for event in newest:
-        unit = _unit(event.request_id, event.invocation_id)
-        if left and unit and unit not in found and event.is_final and not event.is_user and not event.is_tool_result:
-            found.add(unit)
-            left -= 1
-    return found
+def _turn(of: Event | Reader) -> str:
+    """The turn of an event, or of a reader; empty if it is of none."""
+    return f"req:{of.request_id}" if of.request_id else f"inv:{of.invocation_id}" if of.invocation_id else ""
+
+
+def _rounds(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
+    """Where the results of each round begin and end: they follow each other."""
+    at = 0
+    while at < len(lines):
+        end = at
+        while end < len(lines) and lines[end].message.role == "tool":
+            end += 1
+        if end > at:
+            yield at, end
+        at = max(end, at + 1)

@@ -23,10 +23,14 @@ def keep_whole_turns(lines: Sequence[Line], covered: set[int], reader: Reader) -
 
     def bring(at: int, line: Line, text: str) -> None:
         back[at] = line
-        notes.append(Note(STEP, "kept" if line is lines[at] else "changed", text, line.event.id))
+        notes.append(Note(STEP, "kept" if line.message is lines[at].message else "changed", text, line.event.id))
 
     for at in _newest_round(lines, covered, matched, reader):
-        bring(at, lines[at], "covered, but the newest tool round of this run: the model goes on from it")
+        bring(
+            at,
+            lines[at]._replace(resumed=True),
+            "covered, but the newest tool round of this run: the model goes on from it",
+        )
     for at, line in _cut_calls(lines, covered - set(back), matched).items():
         bring(at, line, "covered, but its result is in view: the call came back without its text")
     for at in _anchors(lines, covered - set(back)):

@@ -36,13 +36,15 @@ class Note(NamedTuple):
 class Line(NamedTuple):
     """One message of the view. `event`: where it comes from, as it is stored; `place`: the event's place
     among the projection's events, -1 for a message that isn't stored. `current`: what the reader was asked, never to be
-    left out. `also`: the places of other events that went into this message."""
+    left out. `also`: the places of other events that went into this message. `resumed`: a summary covers it, and it is
+    in view for the model to go on from."""
 
     message: Message
     event: Event
     place: int
     current: bool = False
     also: tuple[int, ...] = ()
+    resumed: bool = False
 
 
 class Block(NamedTuple):
@@ -72,7 +74,8 @@ NOTHING_COMPACTED = Compacted()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """For whom a projection is made. `message`: what it was asked; `now`: seconds since the epoch."""
+    """For whom a projection is made. `message`: what it was asked; `now`: seconds since the epoch; `tools`: the names
+    of those that it is offered."""
 
     agent: str = ""
     description: str = ""
@@ -82,9 +85,10 @@ class Reader:
     invocation_id: str = ""
     message: Message | None = None
     now: float = 0.0
+    tools: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, invocation: Invocation, *, now: float = 0.0) -> Reader:
+    def of(cls, invocation: Invocation, *, now: float = 0.0, tools: frozenset[str] = frozenset()) -> Reader:
         """The reader of an agent's run."""
         return cls(
             agent=invocation.agent.name,
@@ -95,6 +99,7 @@ class Reader:
             invocation_id=invocation.id,
             message=invocation.message,
             now=now,
+            tools=tools,
         )
 
     def in_run(self, event: Event) -> bool:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from graphagent.agents.invocation import Invocation
+from graphagent.agents.offers import offered_tools
 from graphagent.agents.placeholders import artifact_names
-from graphagent.agents.projector import Projected
+from graphagent.agents.projector import NONE_AHEAD, Projected
 from graphagent.clock import Clock, SystemClock
+from graphagent.ledger import Summary
 from graphagent.messages import Message
 from graphagent.services import SessionService
 from processors.assemble import assemble
+from processors.compaction import Compaction
 from processors.instructions import Instructions
 from processors.pipeline import Pipeline, default_pipeline
 from processors.projection import Block, Budget, Given, Note, Projection, Reader
 from processors.reading import session_now
 from processors.spans import spans_of
+from processors.tail import areas_of
 
 Preload = Callable[[Invocation], Awaitable[Sequence[Block]]]
 """Fetches memories and evidence for a run. If it fails, the run goes on without, and a note says so."""
@@ -52,11 +56,24 @@ class SessionProjector:
         """The messages for a run; the current one is among them. Raises what reading the session raises."""
         return assemble(await self.projection(invocation))
 
-    async def projected(self, invocation: Invocation) -> Projected:
-        """The same messages, with what became of the events; this is kept with the answers that are made from them."""
+    async def projected(self, invocation: Invocation, ahead: Mapping[str, Summary] = NONE_AHEAD) -> Projected:
+        """The same messages, with what became of the events; this is kept with the answers that are made from them.
+        `ahead`: summaries by key that take the place of stored ones."""
         start = await self.snapshot(invocation)
+        if ahead:
+            start = replace(start, summaries={**start.summaries, **ahead})
         made = self.pipeline.newest(start)
-        return Projected(assemble(made), spans_of(start, made))
+        resumed = any(line.resumed for line in made.lines)
+        return Projected(assemble(made), spans_of(start, made), self._covered(start), resumed)
+
+    async def covered(self, invocation: Invocation) -> int:
+        """The number of the last event that a stored summary would stand for now; 0 if none would. Raises what reading
+        the session raises."""
+        session = await session_now(self._sessions or invocation.services.sessions, invocation)
+        return self._covered(Projection.of(session, Reader.of(invocation)))
+
+    def _covered(self, start: Projection) -> int:
+        return max((area.boundary.seq for area in areas_of(tuple(self.pipeline), start)), default=0)
 
     async def projection(self, invocation: Invocation) -> Projection:
         """The projection after the chain, with its notes; see `Pipeline.newest`."""
@@ -65,7 +82,9 @@ class SessionProjector:
     async def snapshot(self, invocation: Invocation) -> Projection:
         """The projection before the chain: from it the same messages can be made again."""
         session = await session_now(self._sessions or invocation.services.sessions, invocation)
-        reader = Reader.of(invocation, now=self._clock.now())
+        compacts = any(isinstance(step, Compaction) for step in self.pipeline)
+        tools = await offered_tools(invocation) if compacts else frozenset()
+        reader = Reader.of(invocation, now=self._clock.now(), tools=tools)
         options = invocation.options
         given = Given(
             instruction=options.instruction,

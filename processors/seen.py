@@ -41,10 +41,14 @@ def seen_by(session: Session, event_id: str) -> tuple[Seen, ...] | None:
         if place in began:
             found.append(Seen(event, began[place].verdict, began[place].reasons))
         elif place in run and _same_run(event, answer):
-            found.append(Seen(event, run[place].verdict, (IN_RUN if run[place].verdict == "in" else NOT_IN_RUN,)))
+            found.append(Seen(event, run[place].verdict, _of_run(run[place])))
         else:
             found.append(Seen(event, "out", (NOT_IN_RUN,)))
     return tuple(found)
+
+
+def _of_run(span: Span) -> tuple[str, ...]:
+    return (NOT_IN_RUN if span.verdict == "out" else IN_RUN, *span.reasons)
 
 
 def _same_run(event: Event, answer: Event) -> bool:

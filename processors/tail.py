@@ -50,7 +50,7 @@ def newest(steps: Sequence[Step], start: Projection) -> Projection:
     count, and there are no notes about them.
     """
     if not start.earlier and _is_known(steps):
-        areas = _areas(steps, start)
+        areas = areas_of(steps, start)
         for at in _beginnings(steps, start, areas):
             made = _Tail(steps, start, areas, at).projection()
             if made is not None:
@@ -72,11 +72,11 @@ def _is_known(steps: Sequence[Step]) -> bool:
     return not asks and -1 not in places and places == sorted(set(places)) and Visibility in map(type, steps)
 
 
-def _areas(steps: Sequence[Step], start: Projection) -> tuple[Area, ...]:
+def areas_of(steps: Sequence[Step], start: Projection) -> tuple[Area, ...]:
     """What the summaries cover that stand for events."""
     if not start.summaries or not any(isinstance(step, Summaries) for step in steps):
         return ()
-    seeing = next(step for step in steps if isinstance(step, Visibility))
+    seeing = next((step for step in steps if isinstance(step, Visibility)), Visibility())
     chosen = choose(replace(start, branch=seeing.branch))
     return () if chosen is None else chosen.areas
 

@@ -79,11 +79,12 @@ class LLMNode:
         request = await self._request(asked, () if last else tools, last, state, ctx)
         view = None
         context: Notes = ()
-        if invocation is not None and invocation.services.guard is not None and not (asked.update or asked.cleared):
+        cut: frozenset[str] = frozenset()
+        if invocation is not None and invocation.services.guard is not None and not asked.once:
             make = partial(self._request, tools=() if last else tools, last=last, state=state, ctx=ctx)
-            asked, request, context = await guarded(ctx, self._model(invocation), asked, request, make)
+            asked, request, context, cut = await guarded(ctx, self._model(invocation), asked, request, make)
         if invocation is not None and invocation.persist is not None:
-            view = await view_of(ctx, asked.messages, len(request.messages))
+            view = await view_of(ctx, asked.messages, len(request.messages), cut)
             note(ctx, Note(view=view))  # for what is kept of an answer that is cut off
         answer = await self._answered(request, ctx, invocation)
         if (

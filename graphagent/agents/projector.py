@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from graphagent.agents.invocation import Invocation
-from graphagent.ledger import Event
+from graphagent.ledger import Event, Summary
 from graphagent.messages import Message
 from graphagent.model_view import Span
+
+NONE_AHEAD: Mapping[str, Summary] = {}
 
 
 class Projector(Protocol):
@@ -21,18 +24,23 @@ class Projector(Protocol):
 
 
 class Projected(NamedTuple):
-    """Messages, and what became of each event of the session that they were made from, in order."""
+    """Messages, and what became of each event of the session that they were made from, in order. `covered`: the number
+    of the last event that a summary stands for, 0 if none does; `resumed`: some that it covers are there all the same,
+    for the model to go on from."""
 
     messages: tuple[Message, ...]
     spans: tuple[Span, ...]
+    covered: int = 0
+    resumed: bool = False
 
 
 @runtime_checkable
 class TellingProjector(Projector, Protocol):
     """A projector that can say why a model sees what it sees; what it says is kept with the model's answers."""
 
-    async def projected(self, invocation: Invocation) -> Projected:
-        """The same messages, with what became of the events."""
+    async def projected(self, invocation: Invocation, ahead: Mapping[str, Summary] = NONE_AHEAD) -> Projected:
+        """The same messages, with what became of the events. `ahead`: summaries by key that count instead of stored
+        ones."""
         ...
 
 

@@ -21,11 +21,13 @@ _CALLS, _ID = attrgetter("tool_calls"), attrgetter("id")
 
 
 class Asked(NamedTuple):
-    """`messages`: what is asked. `update`: how the history changes by that. `cleared`: fields that are used up."""
+    """`messages`: what is asked. `update`: how the history changes by that. `cleared`: fields that are used up. `once`:
+    it is not the history that is asked."""
 
     messages: tuple[Message, ...]
     update: tuple[MessageUpdate, ...] = ()
     cleared: Mapping[str, Any] = {}
+    once: bool = False
 
 
 def field(state: Any, name: str, default: Any) -> Any:
@@ -47,10 +49,10 @@ def asked_of(node: str, state: Any, user_input_key: str) -> Asked:
     on top of the history, the history."""
     own = field(state, "one_shot_messages_by_node", {}).get(node)
     if own:
-        return Asked(tuple(own), cleared={"one_shot_messages_by_node": {node: []}})
+        return Asked(tuple(own), cleared={"one_shot_messages_by_node": {node: []}}, once=True)
     once = field(state, "one_shot_messages", ())
     if once:
-        return Asked(tuple(once), cleared={"one_shot_messages": []})
+        return Asked(tuple(once), cleared={"one_shot_messages": []}, once=True)
     history = tuple(field(state, "messages", ()))
     text = field(state, user_input_key, "")
     if not text:

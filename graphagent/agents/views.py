@@ -5,47 +5,66 @@ Only where events are stored; without that nobody could look at it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from graphagent.agents.invocation import Invocation
-from graphagent.agents.projector import Begun, TellingProjector, projector_of
-from graphagent.agents.scope import scope_of
+from graphagent.agents.projector import NONE_AHEAD, Begun, TellingProjector, projector_of
+from graphagent.agents.scope import Scope, scope_of
 from graphagent.engine.context import NodeContext
-from graphagent.ledger import Event
+from graphagent.ledger import Event, Summary
 from graphagent.messages import Message
 from graphagent.model_view import Fate, ModelView, Span, joined
 
+CUT = "compaction.changed"
+"""The reason code of an event of the run whose results were shortened in the request."""
 
-async def messages_of(invocation: Invocation, views: dict[str, Begun]) -> tuple[Message, ...] | None:
-    """What the projector makes of the session, noted for the answers that follow; None without a projector."""
+
+async def messages_of(
+    invocation: Invocation, views: dict[str, Begun], ahead: Mapping[str, Summary] = NONE_AHEAD
+) -> tuple[Message, ...] | None:
+    """What the projector makes of the session, noted for the answers that follow; None without a projector. `ahead`:
+    summaries by key that could not be stored, for a projector that tells."""
     projector = projector_of(invocation)
     if projector is None:
         return None
     if invocation.persist is None or not isinstance(projector, TellingProjector):
         return await projector.messages(invocation)
-    found = await projector.projected(invocation)
+    found = await (projector.projected(invocation, ahead) if ahead else projector.projected(invocation))
     views[invocation.id] = Begun(found)
     return found.messages
 
 
-async def view_of(ctx: NodeContext, history: Sequence[Message], messages: int) -> ModelView | None:
+async def begun_of(scope: Scope, history: Sequence[Message]) -> Begun | None:
+    """How the run of an agent began; None where nothing is known, or kept."""
+    invocation, views = scope.invocation, scope.log.views
+    if invocation.persist is None:
+        return None
+    begun = views.get(invocation.id) or await _gone_on(invocation, history)
+    if begun is not None:
+        views[invocation.id] = begun
+    return begun
+
+
+def own_events(scope: Scope, begun: Begun) -> list[Event]:
+    """The events of the run so far."""
+    return [*begun.earlier, *(event for event in scope.log.told if event.invocation_id == scope.invocation.id)]
+
+
+async def view_of(
+    ctx: NodeContext, history: Sequence[Message], messages: int, cut: Collection[str] = ()
+) -> ModelView | None:
     """What the model of a node is about to see; None where nothing is known, or kept.
 
-    `history`: the messages of the state that are asked; `messages`: how many the whole request has. The event of the
-    answer gets the id of its message.
+    `history`: the messages of the state that are asked; `messages`: how many the whole request has; `cut`: ids of the
+    events whose messages are shortened in it. The event of the answer gets the id of its message.
     """
     scope = scope_of(ctx)
-    if scope is None or scope.invocation.persist is None:
+    begun = None if scope is None else await begun_of(scope, history)
+    if scope is None or begun is None:
         return None
-    invocation, log = scope.invocation, scope.log
-    begun = log.views.get(invocation.id) or await _gone_on(invocation, history)
-    if begun is None:
-        return None
-    log.views[invocation.id] = begun
-    told = [event for event in log.told if event.invocation_id == invocation.id]
     known = {_key(message) for message in history}
-    own = [(event, any(_key(m) in known for m in event.messages)) for event in (*begun.earlier, *told)]
-    run = joined(Fate(event.id, "in" if there else "out") for event, there in own)
+    own = [(event, any(_key(m) in known for m in event.messages)) for event in own_events(scope, begun)]
+    run = joined(_fate(event, there, event.id in cut) for event, there in own)
     spans: tuple[Span, ...] = ()
     missing = other = None
     if begun.projected is not None:
@@ -55,6 +74,37 @@ async def view_of(ctx: NodeContext, history: Sequence[Message], messages: int) -
     view = ModelView(spans=spans, base=begun.base, run=run, messages=messages, missing=missing, other=other)
     begun.base = begun.base or ctx.idempotency_key("message")
     return view
+
+
+def _fate(event: Event, there: bool, cut: bool) -> Fate:
+    return Fate(event.id, "changed", (CUT,)) if there and cut else Fate(event.id, "in" if there else "out")
+
+
+async def may_be_replaced(scope: Scope, begun: Begun, history: Sequence[Message]) -> bool:
+    """True if another projection of the session may take the place of a history: all of its messages come from the
+    session, and none that the run began with is missing, such as one that a node of the graph took out or put in."""
+    here = {id(message) for message in history}
+    began = () if begun.projected is None else begun.projected.messages
+    if any(id(message) not in here for message in began):
+        return False
+    known = {id(message) for message in began}
+    own = {_key(message) for event in own_events(scope, begun) for message in event.messages}
+    others = [message for message in history if id(message) not in known and _key(message) not in own]
+    if begun.projected is not None and not others:
+        return True
+    projector = projector_of(scope.invocation)
+    if projector is None:
+        return False
+    now = await projector.messages(scope.invocation)  # with what a person said meanwhile, or all, in another process
+    there = set(map(_said, now))
+    if not there.issuperset(map(_said, others)):
+        return False
+    return begun.projected is not None or set(map(_said, history)).issuperset(there)
+
+
+def _said(message: Message) -> tuple[str, str, str, tuple[tuple[str, str], ...]]:
+    calls = tuple((call.id, call.name) for call in message.tool_calls)
+    return message.role, repr(message.content), message.tool_call_id or "", calls
 
 
 def _beside(projected: Sequence[Message], seen: Sequence[Event], history: Sequence[Message]) -> tuple[int, int]:

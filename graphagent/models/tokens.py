@@ -100,7 +100,8 @@ class TokenCounter:
     def message(self, message: Message) -> int:
         """Tokens of a message: content, reasoning, calls, images."""
         found = math.fsum(self.weigh(text) for text in _texts(message))
-        found += self.picture * sum(_is_picture(part) for part in message.content if isinstance(part, dict))
+        if not isinstance(message.content, str):
+            found += self.picture * sum(map(_is_picture, message.content))
         return self.overhead + (max(int(found), 1) if found else 0)
 
     def messages(self, messages: Iterable[Message]) -> int:

@@ -50,9 +50,8 @@ async def test_the_ledger_notices(tmp_path: Path) -> None:
     of = "FROM ga_events WHERE session = (SELECT id FROM ga_sessions WHERE name = '{}')"
     query(url, f"DELETE {of.format('one')} AND place = (SELECT max(place) {of.format('one')})")
     last = f"place = (SELECT max(place) {of.format('two')})"
-    query(
-        url, f"INSERT INTO ga_events SELECT place + 1, session, said, 'x', at, shown, asked, body FROM ga_events WHERE {last}"
-    )
+    columns = "place + 1, session, said, 'x', at, shown, asked, body"
+    query(url, f"INSERT INTO ga_events SELECT {columns} FROM ga_events WHERE {last}")
     faults = lost_or_doubled(url, world, list(world.texts))
     assert [fault.split(":")[0] for fault in faults] == ["one", "one", "two", "two"]
     assert "lost {'answer one 1': 1}" in faults[0]

@@ -6,59 +6,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.rolling import Steered
+from support.guarding import KEY, AtCalls, calls, kind_of, read, runner_for, said
 
-from graphagent import LLMAgent, tool
+from graphagent import LLMAgent
 from graphagent.errors import ServiceError
-from graphagent.ledger import Event, SessionKey
 from graphagent.models import ScriptedModel
-from graphagent.models.tokens import SIMPLE
+from graphagent.models.tokens import SIMPLE, counter_for
 from processors import Compaction, SessionProjector, Summaries, Visibility, default_pipeline
 from runner import Runner
-from runner.context.guard import threshold
+from runner.context.window import threshold
 from runner.sessions import InMemorySessions
-from runner.summary.upkeep import SummaryOptions
 
 pytestmark = pytest.mark.anyio
-KEY = SessionKey("app", "ann", "s")
-
-
-@tool
-async def read(size: int) -> str:
-    """A text of this many words."""
-    return "word " * size
-
-
-def calls(*sizes: int) -> dict[str, Any]:
-    """An answer that calls the tool for each size."""
-    return {"tool_calls": [{"name": "read", "arguments": {"size": size}} for size in sizes]}
-
-
-def said(model: ScriptedModel, number: int) -> str:
-    """All that the model was sent in a request."""
-    return " | ".join(message.text for message in model.requests[number].messages)
-
-
-def kind_of(event: Event) -> str:
-    """What kind of thing was said."""
-    return "user" if event.is_user else "call" if event.is_tool_call else "result" if event.is_tool_result else "answer"
-
-
-def runner_for(model: ScriptedModel, steered: Steered, sessions: Any = None, **options: Any) -> Runner:
-    """A Runner whose background summaries never fire, so that what is seen is the guard's."""
-    given = {key: options.pop(key) for key in ("between_calls", "rescue") if key in options}
-    agent = LLMAgent("bot", model, tools=[read])
-    sessions = sessions or InMemorySessions()
-    return Runner("app", agent, sessions=sessions, summaries=SummaryOptions(summarizer=steered, **given), **options)
-
-
-class AtCalls(Steered):
-    """Fires only for the guard, which knows the size of a request."""
-
-    async def due(self, given: Any) -> Any:
-        """As told, if a request is known and no answer came yet."""
-        trigger = await super().due(given)
-        return trigger._replace(fired=trigger.fired and given.context.request_started_at is None)
 
 
 @pytest.mark.parametrize(
@@ -72,12 +31,20 @@ def test_c084_the_threshold(window: int, ratio: float, expected: int) -> None:
 
 async def test_c084_at_the_threshold_and_below() -> None:
     """A request of exactly the threshold is rescued, one token less is not."""
-    for words, rescued in ((20, False), (6000, True)):
-        model = ScriptedModel([calls(words), "done"], context_window=5000)
+    model = ScriptedModel([calls(6000), "done"])
+    async with runner_for(model, AtCalls(), rescue=None) as runner:
+        await runner.run_text("ann", "s", "go")
+    tokens = counter_for(model.name).messages(model.requests[1].messages)
+    for window, rescued in ((tokens, True), (tokens + 1, False)):
+        model = ScriptedModel([calls(6000), "done"], context_window=window)
         steered = AtCalls(lambda given: "summed up")
-        async with runner_for(model, steered) as runner:
+        async with runner_for(model, steered, rescue=1.0) as runner:
             await runner.run_text("ann", "s", "go")
+            session = await runner.sessions.get(KEY)
         assert bool(steered.inputs) is rescued
+        assert session is not None
+        notes = [note for event in session.events for note in event.extensions.get("context", ())]
+        assert [(note["tokens"], note["threshold"]) for note in notes] == ([(tokens, tokens)] if rescued else [])
 
 
 async def test_c085_the_gate_says_no() -> None:
@@ -115,22 +82,60 @@ async def test_c086_rescued() -> None:
     assert answer.extensions["context"][0]["outcome"] == "updated"
 
 
-async def test_c087_c088_a_store_that_refuses_and_a_summariser_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing has advanced, so the request goes out as it is, and the run succeeds."""
+async def test_c087_a_store_that_refuses(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """The summary was made and could not be stored: this run goes by it all the same, a warning says so, and the next
+    turn, which doesn't know it, shows all events again."""
 
     async def refuse(*args: Any, **options: Any) -> bool:
         raise ServiceError("disk full")
 
-    for broken_store in (True, False):
-        sessions = InMemorySessions()
-        if broken_store:
-            monkeypatch.setattr(sessions, "put_summary", refuse)
-        model = ScriptedModel([calls(6000), "done"], context_window=5000)
-        steered = AtCalls((lambda given: "text") if broken_store else (lambda given: RuntimeError("down")))
-        async with runner_for(model, steered, sessions) as runner:
-            assert await runner.run_text("ann", "s", "go") == "done"
-        assert len(steered.inputs) == 1
-        assert "word word" in said(model, 1)
+    sessions = InMemorySessions()
+    monkeypatch.setattr(sessions, "put_summary", refuse)
+    model = ScriptedModel(["word " * 6000, "two", "three"], context_window=5000)
+    steered = AtCalls(lambda given: "AHEAD" if len(steered.inputs) == 1 else RuntimeError("down"))
+    async with runner_for(model, steered, sessions) as runner:
+        for question in ("q1", "q2", "q3"):
+            await runner.run_text("ann", "s", question)
+        session = await runner.sessions.get(KEY)
+    assert "AHEAD" in said(model, 1)
+    assert "word word" not in said(model, 1)
+    assert "q2" in said(model, 1)
+    assert "not stored" in caplog.text
+    assert session is not None
+    assert session.summaries == {}
+    [note] = session.events[3].extensions["context"]
+    assert (note["outcome"], note["updated"], note["ahead"]) == ("failed", True, True)
+    assert "AHEAD" not in said(model, 2)
+    assert "word word" in said(model, 2)
+
+
+async def test_c087_what_is_ahead_of_its_store_stays_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The later calls of the turn go on from it: what it covers doesn't come back from the store that hasn't got it."""
+
+    async def refuse(*args: Any, **options: Any) -> bool:
+        raise ServiceError("disk full")
+
+    sessions = InMemorySessions()
+    monkeypatch.setattr(sessions, "put_summary", refuse)
+    model = ScriptedModel(["word " * 3000, calls(2900), calls(1), calls(2), "two"], context_window=9000)
+    steered = AtCalls(lambda given: "AHEAD")
+    async with runner_for(model, steered, sessions) as runner:
+        await runner.run_text("ann", "s", "q1")
+        await runner.run_text("ann", "s", "q2")
+    assert len(steered.inputs) == 1
+    for number in (2, 3, 4):
+        assert "AHEAD" in said(model, number)
+        assert "q1" not in said(model, number)
+
+
+async def test_c088_a_summariser_that_fails() -> None:
+    """Nothing has advanced, so the request goes out as it is, and the run succeeds."""
+    model = ScriptedModel([calls(6000), "done"], context_window=5000)
+    steered = AtCalls(lambda given: RuntimeError("down"))
+    async with runner_for(model, steered) as runner:
+        assert await runner.run_text("ann", "s", "go") == "done"
+    assert len(steered.inputs) == 1
+    assert "word word" in said(model, 1)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +203,7 @@ async def test_c193_ten_parallel_results_in_a_run() -> None:
     assert session is not None
     [stored] = [event for event in session.events if event.is_tool_result]
     assert [message.text for message in stored.messages] == ["word " * 900] * 10
-    assert all(f"event_id: {stored.id}" in text for text in results)
+    assert all(f"event_id: {stored.id}" in text and "session_load" not in text for text in results)
 
 
 async def test_results_of_earlier_turns_are_placeholders_in_later_ones() -> None:

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_key_of_another_process_is_not_met_again() -> None:
-    """A nightly job with a fixed lineage and a store in memory: the payment of the second night has another key, so that
-    the bank doesn't take it for a repetition. Within one store a re-run has the key that the first try had."""
+    """A nightly job with a fixed lineage and a store in memory: the second night's payment has another key, so that the
+    bank doesn't take it for a repetition. Within one store a re-run has the key that the first try had."""
     keys: list[str] = []
     numbers: list[float] = []
 

@@ -4,50 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import random
-from typing import Any
 
 import pytest
+from support.compacting import NOW, results, simple, turn, view
 
 from graphagent.errors import AgentError
 from graphagent.ledger import Event, Session
-from graphagent.messages import Message, ToolCall
 from graphagent.models.tokens import SIMPLE, TokenCounter
 from processors import Compaction, HistoryLimit, Projection, Reader, Visibility, default_pipeline
 from processors.pairing import Pairing
 from processors.shorten import BY_POLICY, ELIDED, is_short
-
-NOW = "r9"
-
-
-def turn(request: str, size: int, *, tool: str = "read", calls: int = 1, final: bool = True) -> list[Event]:
-    """A turn: a question, a round of calls with results of so many characters each, an answer."""
-    asked = tuple(ToolCall(id=f"{request}-{n}", name=tool) for n in range(calls))
-    results = tuple(Message.tool("x" * size, call.id, name=tool) for call in asked)
-    common: dict[str, Any] = {"request_id": request, "invocation_id": f"i{request}", "filter_key": "app"}
-    events = [
-        Event(author="user", messages=(Message.user(f"q {request}"),), **common),
-        Event(author="bot", messages=(Message.assistant("", tool_calls=asked),), **common),
-        Event(author="bot", kind="tool_result", messages=results, **common),
-    ]
-    return [*events, Event(author="bot", messages=(Message.assistant(f"a {request}"),), **common)] if final else events
-
-
-def view(events: list[Event], compaction: Compaction | None, request: str = NOW, **given: Any) -> Projection:
-    """The projection for a reader of this request."""
-    session = Session(app="app", user="ann", id="s", events=events)
-    reader = Reader(agent="bot", filter_key="app", request_id=request, invocation_id=f"i{request}", **given)
-    return default_pipeline(compaction=compaction)(Projection.of(session, reader))
-
-
-def results(projection: Projection) -> list[str]:
-    """The texts of the results in view."""
-    return [line.message.text for line in projection.lines if line.message.role == "tool"]
-
-
-def simple(**options: Any) -> Compaction:
-    """A policy that counts a quarter of the characters."""
-    return Compaction(counter=SIMPLE, **options)
-
 
 THREE = [*turn("r1", 8000), *turn("r2", 8000), *turn(NOW, 40_000, final=False)]
 
@@ -117,13 +83,14 @@ def test_c079_keep_and_clean() -> None:
 
 def test_c080_what_a_placeholder_says() -> None:
     """Event, call and tool always; the tool that loads events only where there is one, else when to call again."""
-    for load in ("", "session_load"):
-        text = results(view(THREE, simple(load=load)))[0]
+    for load in (False, True):
+        tools = frozenset({"read", "session_load"} if load else {"read"})
+        text = results(view(THREE, simple(), tools=tools))[0]
         assert f"event_id: {THREE[2].id}" in text
         assert "tool_call_id: r1-0" in text
         assert "tool_name: read" in text
         assert "reason: historical_compaction" in text
-        assert ("session_load(event_id=" in text) is bool(load)
+        assert ("session_load(event_id=" in text) is load
         assert ("repeating it does no harm" in text) is not load
 
 
@@ -138,7 +105,7 @@ def test_c081_twice_is_once() -> None:
 def test_c082_loaded_history_is_not_cut() -> None:
     """A result of the tool that loads events keeps its length under the bound for long results."""
     events = turn(NOW, 40_000, tool="session_load", final=False)
-    assert results(view(events, simple(oversized=100, load="session_load"))) == ["x" * 40_000]
+    assert results(view(events, simple(oversized=100))) == ["x" * 40_000]
 
 
 def test_c083_a_counter_that_fails() -> None:
@@ -184,8 +151,10 @@ def test_who_sees_its_own_run_only_has_nothing_that_is_over() -> None:
     assert results(chain(Projection.of(session, reader))) == ["x" * 40_000]
 
 
-def test_bad_sizes() -> None:
-    """A size below 0 is refused with its name."""
+def test_bad_options() -> None:
+    """A size below 0 is refused with its name, and so is a name where a list of names is meant."""
+    with pytest.raises(AgentError, match=r"Compaction\(clean=\.\.\.\)' got 'read'"):
+        Compaction(clean="read")
     with pytest.raises(AgentError, match=r"Compaction\(oversized=\.\.\.\)"):
         Compaction(oversized=-1)
 
