@@ -91,3 +91,9 @@ def test_node_code_is_awaited_in_one_place():
         if ".body(" in path.read_text(encoding="utf-8")
     }
     assert callers == {"attempt.py"}
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    """Test folders are no packages, so that pytest can't load two files of one name in one run."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
