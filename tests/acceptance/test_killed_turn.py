@@ -39,16 +39,24 @@ def killed(server: ForkServer, job: dict[str, Any], points: Callable[[int], Iter
     return every_kill(server, job, effects=effects, points=points)
 
 
-def open_call(trace: Iterable[str]) -> bool:
-    """Whether a tool had begun and its outcome was not known when the process was killed."""
+def open_call(trace: Iterable[str]) -> bool | None:
+    """Whether a tool had begun and its outcome was not known when the process was killed; None if there is no telling:
+    another tool's record was on its way to the store."""
     begun: set[str] = set()
+    flying: set[str] = set()
+    last = None
     for point in trace:
-        found = re.match(r"(after claim|after commit)_effect .*:(pay|note):", point)
-        if found is not None:
-            (begun.add if found[1] == "after claim" else begun.discard)(found[2])
         if point == KILLED:
+            flying.discard(last or "")  # the point that it was killed before
             break
-    return bool(begun)
+        found = re.match(r"(before|after) (claim|commit)_effect .*:(pay|note):", point)
+        last = found[3] if found is not None and found[1] == "before" else None
+        if last is not None:
+            flying.add(last)
+        elif found is not None:
+            flying.discard(found[3])
+            (begun.add if found[2] == "claim" else begun.discard)(found[3])
+    return None if flying else bool(begun)
 
 
 def assert_held(report: Report) -> None:
@@ -58,7 +66,7 @@ def assert_held(report: Report) -> None:
     broken = [trial for trial in report.trials if trial.verdict == "broken"]
     assert [(trial.fault, trial.problem) for trial in broken] == []
     for trial in report.trials:
-        assert (trial.verdict == "unknown") == open_call(trial.trace), trial.fault
+        assert open_call(trial.trace) in (None, trial.verdict == "unknown"), trial.fault
 
 
 def test_killed_at_a_point(server: ForkServer, database: str, tmp_path: Path) -> None:
@@ -92,4 +100,6 @@ def test_the_oracle_reads_traces() -> None:
     claim, commit = "after claim_effect bot/1.0 0:pay:c/call.0", "after commit_effect bot/1.0 0:pay:c/call.0"
     assert open_call([claim, KILLED, commit])
     assert not open_call([claim, commit, KILLED])
-    assert not open_call(["before claim_effect bot/1.0 0:pay:c/call.0", KILLED, claim])
+    before = "before claim_effect bot/1.0 0:pay:c/call.0"
+    assert open_call([before, KILLED, claim]) is False
+    assert open_call([before, "before append bot/3 step", KILLED]) is None
