@@ -18,7 +18,7 @@ def excerpt(text: str, most: int, query: str = "") -> str:
     if len(text) <= most:
         return text
     start = _best(text.lower(), most, keywords(query))
-    if start <= len(CUT):
+    if start <= len(CUT) or most <= 2 * len(CUT):  # there is no room for a part of the middle
         return text[: most - len(CUT)].rstrip() + CUT
     if start + most >= len(text):
         return CUT + text[len(text) - most + len(CUT) :].lstrip()

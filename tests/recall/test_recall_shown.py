@@ -158,6 +158,7 @@ async def test_results_of_tools_say_how_long_they_are() -> None:
         ("a b c d e f g h needle", 12, "needle", "...h needle"),
         ("a " * 20 + "needle hay" + " z" * 20, 20, "hay needle", "...a needle hay z..."),
         ("hay " * 3 + "x " * 20 + "hay needle", 20, "needle hay", "...x x x hay needle"),
+        ("00110000", 3, "000", "..."),
     ],
 )
 def test_excerpts(text: str, most: int, query: str, expected: str) -> None:
