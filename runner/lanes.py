@@ -29,48 +29,65 @@ class Lanes(Generic[J]):
         self._queues: list[deque[J]] = [deque() for _ in range(max(lanes, 1))]
         self._room = max(room, 1)
         self._name = name
-        self._busy: set[int] = set()
+        self._busy: dict[int, anyio.CancelScope] = {}
         self._stopped = False
         self._idle = anyio.Event()
 
-    def put(self, owner: str, job: J, *, same: Callable[[J], bool] = lambda waiting: False) -> bool:
-        """Have a job done later; False, and nothing done, if there is no room or the lanes are stopped. It takes the
-        place of one that waits and is the `same`."""
+    @property
+    def waiting(self) -> int:
+        """How many jobs have not begun."""
+        return sum(map(len, self._queues))
+
+    def put(self, owner: str, job: J, *, joined: Callable[[J], J | None] = lambda waiting: None) -> bool:
+        """Have a job done later; False, and nothing done, if there is no room or the lanes are stopped.
+
+        `joined`: the job that does for a waiting one and this one, in the place of the waiting one; None if none can.
+        """
         if self._stopped:
             return False
         place = zlib.crc32(owner.encode()) % len(self._queues)
         queue = self._queues[place]
         for at, waiting in enumerate(queue):
-            if same(waiting):
-                queue[at] = job
+            if (one := joined(waiting)) is not None:
+                queue[at] = one
                 return True
         if len(queue) >= self._room:
             return False
         queue.append(job)
         if place not in self._busy:
-            self._busy.add(place)
+            self._busy[place] = anyio.CancelScope()
             start_task(self._go(place), f"{self._name} {place}")
         return True
 
     async def _go(self, place: int) -> None:
         queue = self._queues[place]
         try:
-            while queue:
-                job = queue.popleft()
-                try:
-                    await self._work(job)
-                except Exception:
-                    _log.exception("%s: a job failed", self._name)
+            with self._busy[place]:
+                while queue:
+                    job = queue.popleft()
+                    try:
+                        await self._work(job)
+                    except Exception:
+                        _log.exception("%s: a job failed", self._name)
         finally:
-            self._busy.discard(place)
+            queue.clear()
+            del self._busy[place]
             if not self._busy:
                 self._idle.set()
 
     async def stop(self, timeout: float) -> bool:
-        """Take no more, and wait for what is there; False if some is not done after so many seconds."""
+        """Take no more, and wait for what is there; False if some was not done after so many seconds, and is given
+        up."""
         self._stopped = True
         with anyio.move_on_after(timeout):
-            while self._busy:
-                self._idle = anyio.Event()
-                await self._idle.wait()
-        return not self._busy
+            await self._until_idle()
+            return True
+        for scope in self._busy.values():
+            scope.cancel()
+        await self._until_idle()
+        return False
+
+    async def _until_idle(self) -> None:
+        while self._busy:
+            self._idle = anyio.Event()
+            await self._idle.wait()

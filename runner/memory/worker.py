@@ -59,7 +59,7 @@ class MemoryWorker:
         again: it reads to the later end. If there is no room, or the worker is closed, it is done at once and the
         report returned, but not for a run that was cancelled: the next extraction reads its messages then."""
         job = _Job(key, request_id)
-        if self._lanes.put(f"{key.app}\0{key.user}", job, same=lambda waiting: waiting.key == key):
+        if self._lanes.put(f"{key.app}\0{key.user}", job, joined=lambda waiting: job if waiting.key == key else None):
             return None
         if cancelled:
             _log.info("session '%s': no room to look for memories after a cancelled run", key.session)
@@ -91,19 +91,9 @@ class MemoryWorker:
         try:
             async with self._locks.hold(job.key, LEASE_KEY) as held:
                 if held:
-                    return await self._run(job)  # raises nothing: what leaves the block comes out in a group
+                    return await self._extraction.run(job.key, job.request_id)
                 return Report(job.key, "elsewhere", "another process looks at the session")
+        except SessionNotFound:
+            return Report(job.key, "gone")
         except Exception as error:
-            return _failed(job.key, error)
-
-    async def _run(self, job: _Job) -> Report:
-        try:
-            return await self._extraction.run(job.key, job.request_id)
-        except Exception as error:
-            return _failed(job.key, error)
-
-
-def _failed(key: SessionKey, error: Exception) -> Report:
-    if isinstance(error, SessionNotFound):
-        return Report(key, "gone")
-    return Report(key, "failed", f"{type(error).__name__}: {error}")
+            return Report(job.key, "failed", f"{type(error).__name__}: {error}")

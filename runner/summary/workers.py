@@ -6,18 +6,16 @@ Source: spec/context, 10.1.
 from __future__ import annotations
 
 import logging
-import zlib
-from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import anyio
 
 from graphagent.ledger import SessionKey
+from runner.lanes import Lanes
 from runner.summary.dispatch import refresh
 from runner.summary.rolling import RollingSummary
 from runner.summary.values import NO_CONTEXT, Attempt, SummaryContext
-from runner.tasks import start_task
 
 _log = logging.getLogger(__name__)
 
@@ -49,10 +47,7 @@ class SummaryWorkers:
     def __init__(self, rolling: RollingSummary, options: WorkerOptions = DEFAULTS) -> None:
         self.rolling = rolling
         self._options = options
-        self._queues: list[deque[_Job]] = [deque() for _ in range(max(options.workers, 1))]
-        self._busy: dict[int, anyio.CancelScope] = {}
-        self._stopped = False
-        self._idle = anyio.Event()
+        self._lanes: Lanes[_Job] = Lanes(self._done, lanes=options.workers, room=options.queue, name="summaries")
 
     async def enqueue(
         self, key: SessionKey, trigger: str, *, force: bool = False, context: SummaryContext = NO_CONTEXT
@@ -63,42 +58,20 @@ class SummaryWorkers:
         returned, and nothing waited for, so that a caller that is being cancelled has it queued all the same.
         """
         job = _Job(key, trigger, force, context)
-        place = zlib.crc32("\0".join(key).encode()) % len(self._queues)
-        queue = self._queues[place]
-        for at, waiting in enumerate(queue):
-            if (waiting.key, waiting.trigger) == (key, trigger):
-                queue[at] = job._replace(force=force or waiting.force)  # the newer one sees all that this one would
-                return ()
-        if self._stopped or len(queue) >= max(self._options.queue, 1):
+
+        def joined(waiting: _Job) -> _Job | None:  # the newer one sees all that the waiting one would
+            same = (waiting.key, waiting.trigger) == (key, trigger)
+            return job._replace(force=force or waiting.force) if same else None
+
+        if not self._lanes.put("\0".join(key), job, joined=joined):
             self.rolling.stats.in_caller += 1
             return await self._done(job)
-        queue.append(job)
-        self.rolling.stats.waiting += 1
-        if place not in self._busy:
-            self._busy[place] = anyio.CancelScope()
-            start_task(self._work(place), f"summaries {place}")
+        self.rolling.stats.waiting = self._lanes.waiting
         return ()
-
-    async def _work(self, place: int) -> None:
-        queue = self._queues[place]
-        try:
-            with self._busy[place]:
-                while queue:
-                    job = queue.popleft()
-                    self.rolling.stats.waiting -= 1
-                    try:
-                        await self._done(job)
-                    except Exception:
-                        _log.warning("a summary of session '%s' failed", job.key.session, exc_info=True)
-        finally:
-            self.rolling.stats.waiting -= len(queue)
-            queue.clear()
-            del self._busy[place]
-            if not self._busy:
-                self._idle.set()
 
     async def _done(self, job: _Job) -> tuple[Attempt, ...]:
         attempts: tuple[Attempt, ...] = ()
+        self.rolling.stats.waiting = self._lanes.waiting
         with anyio.move_on_after(self._options.timeout) as scope:
             attempts = await refresh(self.rolling, job.key, job.trigger, force=job.force, context=job.context)
         if scope.cancelled_caught:
@@ -108,16 +81,6 @@ class SummaryWorkers:
     async def stop(self, timeout: float) -> bool:
         """Take no more, and do what waits; False if some of it is given up after so many seconds. What is given up is
         not lost: the events are in view until a later summary covers them."""
-        self._stopped = True
-        with anyio.move_on_after(timeout):
-            await self._until_idle()
-            return True
-        for scope in self._busy.values():
-            scope.cancel()
-        await self._until_idle()
-        return False
-
-    async def _until_idle(self) -> None:
-        while self._busy:
-            self._idle = anyio.Event()
-            await self._idle.wait()
+        done = await self._lanes.stop(timeout)
+        self.rolling.stats.waiting = self._lanes.waiting
+        return done
