@@ -59,14 +59,19 @@ class SummaryLocks:
                 if not await self._taken(self._leases, key, filter_key):
                     yield False
                     return
+                failed: Exception | None = None
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._renew, self._leases, key, filter_key)
                     try:
                         yield True
+                    except Exception as error:  # raised behind the group, which would wrap it
+                        failed = error
                     finally:
                         tasks.cancel_scope.cancel()
                         with anyio.CancelScope(shield=True), anyio.move_on_after(self._lease):
                             await self._given_back(self._leases, key, filter_key)
+                if failed is not None:
+                    raise failed
         finally:
             turn.users -= 1
             if not turn.users:

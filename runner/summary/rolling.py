@@ -158,10 +158,10 @@ class _Work:
         own, whole = session.summaries.get(branch), session.summaries.get(self.filter_key)
         if own is None:
             return await self._made(session)
-        if any(e.seq <= own.boundary.seq and not is_below(e.filter_key, branch) for e in session.events):
-            return self.told("nothing_new", f"not all up to the summary of '{branch}' belongs to it")
         if whole is not None and whole.boundary.seq >= own.boundary.seq and whole.text == own.text:
             return self.told("nothing_new", f"it is that of '{branch}'")
+        if any(e.seq <= own.boundary.seq and not is_below(e.filter_key, branch) for e in session.events):
+            return self.told("nothing_new", f"not all up to the summary of '{branch}' belongs to it")
         copy = own.model_copy(update={"boundary": own.boundary.model_copy(update={"filter_key": self.filter_key})})
         if not await self._store(copy, whole):
             return self.told("overtaken", OVERTAKEN)
@@ -230,9 +230,6 @@ class _Work:
 
     def failed(self, error: Exception) -> Attempt:
         """The attempt that ended in an error."""
-        if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:  # of the task that renews the lease
-            [inner] = error.exceptions
-            return self.failed(inner) if isinstance(inner, Exception) else self.told("failed", str(error))
         if isinstance(error, SummaryError) and isinstance(error.spent, Spent):
             self._spent = error.spent
         named = f"summing up session '{self.key.session}' for '{self.filter_key}' failed: {error}"
