@@ -6,9 +6,9 @@ from graphagent.agents.invocation import Invocation
 from graphagent.agents.model import Model
 from graphagent.errors import UsageError
 from graphagent.models.windows import context_window
+from runner.summary.budget import FALLBACK_WINDOW
 
 FLOOR = 2000
-FALLBACK_WINDOW = 8192
 RATIO = 0.7
 CONTEXT_WINDOW = "context_window"
 """The option of a run (in `extra`) that says how many tokens its models take."""

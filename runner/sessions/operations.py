@@ -10,6 +10,7 @@ from graphagent.ledger import SessionKey, Summary
 from runner.sessions import statements
 from runner.sessions.lifetime import session_exists, session_not_found
 from runner.sessions.search_statements import LEASE, PUT_VECTOR, RELEASE
+from runner.sessions.search_text import Said, scope_of
 from runner.sessions.statements import STRIDE
 
 
@@ -30,25 +31,18 @@ class EventRow(NamedTuple):
     body: str
 
 
-class SaidRow(NamedTuple):
-    """The columns of what an event is found by."""
-
-    scope: str
-    role: str
-    filter_key: str
-    speakers: str
-    size: int
-    words: str
-    marks: str
-
-
 States = Sequence[Sequence[Any]]
 """Parameters of PUT_STATE, one entry a key."""
 
 
-def counted(said: SaidRow | None) -> tuple[int, int]:
+def counted(said: Said | None) -> tuple[int, int]:
     """How many messages and words an event adds to what can be searched."""
     return (0, 0) if said is None else (1, said.size)
+
+
+def findable(key: SessionKey, said: Said | None) -> tuple[Any, ...]:
+    """The columns of what an event is found by, after its places; none if it can't be found."""
+    return () if said is None else (scope_of(key.app, key.user), *said)
 
 
 def create(key: SessionKey, times: Times, states: States) -> Operation[None]:
@@ -69,7 +63,7 @@ def put_states(states: States) -> Operation[None]:
         yield statements.PUT_STATE, state
 
 
-def append(key: SessionKey, times: Times, event: EventRow, said: SaidRow | None, states: States) -> Operation[int]:
+def append(key: SessionKey, times: Times, event: EventRow, said: Said | None, states: States) -> Operation[int]:
     """Add an event, what it is found by, and its state; its number, or 0 if there is no such session, or the event is
     there already."""
     found = yield statements.TOUCH_FOR_EVENT, (event.shown, *counted(said), *times, *key, times.now, event.id)
@@ -79,7 +73,7 @@ def append(key: SessionKey, times: Times, event: EventRow, said: SaidRow | None,
     row = event._replace(shown=event.shown * shown)
     yield statements.INSERT_EVENT, (session * STRIDE + seq, session, number, *row)
     if said is not None:
-        yield statements.INSERT_SAID, (session * STRIDE + number, seq, *said)
+        yield statements.INSERT_SAID, (session * STRIDE + number, seq, *findable(key, said))
     yield from put_states(states)
     return int(seq)
 

@@ -15,12 +15,12 @@ from runner.sessions import operations, search_statements, statements
 from runner.sessions.encoding import as_stored, decode_event, encode
 from runner.sessions.lifetime import SWEEP, Ttl, session_not_found
 from runner.sessions.meaning import Embedder, check_embedder
-from runner.sessions.operations import EventRow, SaidRow, States, Times
+from runner.sessions.operations import EventRow, States, Times
 from runner.sessions.reading import listed, read
 from runner.sessions.scopes import Slot, shared_slots, slots
 from runner.sessions.search import Events, Hits, search, tool_result
 from runner.sessions.search_sql import SqlIndex
-from runner.sessions.search_text import said_by, scope_of
+from runner.sessions.search_text import Said, said_by
 from runner.sessions.window import check_around, check_last, check_page, no_such_event, role_columns
 from runner.sql.database import DatabaseOptions, OnDatabase, database_for
 from runner.sql.schema import ServiceMigration
@@ -129,10 +129,9 @@ class SqlSessions(OnDatabase):
         body = encode(stored, f"event '{event.id}'")
         row = EventRow(stored.id, stored.timestamp, int(stored.has_content), _asked(stored), body)
         said = said_by(stored)
-        found_by = None if said is None else SaidRow(scope_of(key.app, key.user), *said)
         times = self._times()
         states = self._rows(slots(key, stored.state_delta), times.now)
-        seq = await self._append(key, times, row, found_by, states)
+        seq = await self._append(key, times, row, said, states)
         if seq:
             return stored.numbered(seq)
         found = await self._database.run(statements.KNOWN_EVENT, (row.id, *key, times.now))
@@ -140,13 +139,13 @@ class SqlSessions(OnDatabase):
             raise session_not_found(key)
         return decode_event(found[0][0], found[0][1] % statements.STRIDE)
 
-    async def _append(self, key: SessionKey, times: Times, row: EventRow, said: SaidRow | None, states: States) -> int:
+    async def _append(self, key: SessionKey, times: Times, row: EventRow, said: Said | None, states: States) -> int:
         if self._database.dialect == "sqlite":
             return await self._database.transact(lambda: operations.append(key, times, row, said, states))
         values = [value for state in states for value in state]
         sql = statements.append_at_once(len(states), said is not None)
         touch = (row.shown, *operations.counted(said), *times, *key, times.now, row.id)
-        found = await self._database.run(sql, (*touch, *row, *(said or ()), *values))
+        found = await self._database.run(sql, (*touch, *row, *operations.findable(key, said), *values))
         return int(found[0][0])
 
     async def update_state(self, key: SessionKey, delta: Mapping[str, Any]) -> None:
