@@ -65,8 +65,9 @@ def assert_held(report: Report) -> None:
     assert report.trials
     broken = [trial for trial in report.trials if trial.verdict == "broken"]
     assert [(trial.fault, trial.problem) for trial in broken] == []
-    for trial in report.trials:
-        assert open_call(trial.trace) in (None, trial.verdict == "unknown"), trial.fault
+    told = [(open_call(trial.trace), trial) for trial in report.trials]
+    assert [trial.fault for known, trial in told if known not in (None, trial.verdict == "unknown")] == []
+    assert sum(known is None for known, _ in told) <= len(told) // 4
 
 
 def test_killed_at_a_point(server: ForkServer, database: str, tmp_path: Path) -> None:

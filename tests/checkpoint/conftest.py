@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sql_help import postgres_schema
@@ -22,11 +21,7 @@ def postgres_url() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture
+def url(fresh_database: str) -> str:
     """The url of a fresh database, of each kind."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/checkpoints.db"
-    else:
-        with postgres_schema() as schema:
-            yield schema
+    return fresh_database

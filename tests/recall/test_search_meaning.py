@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.databases import postgres_schema
 from support.service_tables import counts
 
 from graphagent.errors import ServiceError, UsageError
@@ -33,18 +32,6 @@ class Senses:
         """How many words of each sense a text has, and a little of nothing."""
         self.seen += texts
         return [[float(len(sense & set(text.lower().split()))) for sense in SENSES] + [0.1] for text in texts]
-
-
-@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """A function that opens sessions of each kind; every call leads to the same ones, in memory to new ones."""
-    if request.param == "memory":
-        yield InMemorySessions
-    elif request.param == "sqlite":
-        yield lambda **options: SqlSessions(f"sqlite:///{tmp_path}/s.db", **options)
-    else:
-        with postgres_schema() as found:
-            yield lambda **options: SqlSessions(found, **options)
 
 
 async def talk(sessions: Any, *texts: str) -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.databases import postgres_schema
+from support.hand_clock import HandClock
 from support.service_tables import counts, query
 
-from graphagent.clock import SystemClock
 from graphagent.errors import ServiceError
 from graphagent.ledger import Event, SessionKey
 from graphagent.messages import Message
@@ -25,35 +25,10 @@ pytestmark = pytest.mark.anyio
 KEY = SessionKey("app", "user", "s")
 
 
-class HandClock(SystemClock):
-    """A clock that goes on only when it is told to."""
-
-    time = 1_700_000_000.0
-
-    def now(self) -> float:
-        return self.time
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture
+def url(fresh_database: str) -> str:
     """The url of a database of each kind that nobody else uses."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/services.db"
-        return
-    with postgres_schema() as found:
-        yield found
-
-
-@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """A function that makes sessions of each kind, which nobody else has."""
-    if request.param == "memory":
-        yield InMemorySessions
-    elif request.param == "sqlite":
-        yield lambda **options: SqlSessions(f"sqlite:///{tmp_path}/s.db", **options)
-    else:
-        with postgres_schema() as found:
-            yield lambda **options: SqlSessions(found, **options)
+    return fresh_database
 
 
 async def texts(sessions: Any, text: str, **fields: Any) -> list[str]:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.databases import postgres_schema
+from support.hand_clock import HandClock
 
-from graphagent.clock import SystemClock
 from graphagent.ids import fresh_id
 from runner.sessions import InMemorySessions, SqlSessions
 
 OpenSessions = Callable[..., Any]
-
-
-class HandClock(SystemClock):
-    """A clock that goes on only when it is told to."""
-
-    def __init__(self) -> None:
-        self.time = 1_700_000_000.0
-
-    def now(self) -> float:
-        return self.time
 
 
 @pytest.fixture
@@ -56,11 +45,7 @@ def open_sessions(request: pytest.FixtureRequest, tmp_path: Path) -> OpenSession
     return lambda **options: SqlSessions(url, **options)
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The url of a database of each kind that nobody else uses."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/services.db"
-        return
-    with postgres_schema() as url:
-        yield url
+@pytest.fixture
+def empty(fresh_database: str) -> str:
+    """The url of a database that has no tables yet."""
+    return fresh_database

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from support.databases import postgres_schema
 from support.openai_server import LITELLM_WARNS, Answer, OpenAIServer, chunk, fails, openai_server, says
 from support.rolling import say, talk
 
@@ -29,14 +27,10 @@ def workers() -> Iterator[ForkServer]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture
+def url(fresh_database: str) -> str:
     """A fresh database."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/s.db"
-        return
-    with postgres_schema() as found:
-        yield found
+    return fresh_database
 
 
 @pytest.fixture
