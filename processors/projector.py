@@ -10,15 +10,14 @@ from graphagent.agents.offers import offered_tools
 from graphagent.agents.placeholders import artifact_names
 from graphagent.agents.projector import NONE_AHEAD, Projected
 from graphagent.clock import Clock, SystemClock
-from graphagent.ledger import Summary
+from graphagent.ledger import Session, Summary
 from graphagent.messages import Message
-from graphagent.services import SessionService
+from graphagent.services import SessionService, read_again
 from processors.assemble import assemble
 from processors.compaction import Compaction
 from processors.instructions import Instructions
 from processors.pipeline import Pipeline, default_pipeline
 from processors.projection import Block, Budget, Given, Note, Projection, Reader
-from processors.reading import session_now
 from processors.spans import spans_of
 from processors.tail import areas_of
 
@@ -69,7 +68,7 @@ class SessionProjector:
     async def covered(self, invocation: Invocation) -> int:
         """The number of the last event that a stored summary would stand for now; 0 if none would. Raises what reading
         the session raises."""
-        session = await session_now(self._sessions or invocation.services.sessions, invocation)
+        session = await self._session(invocation)
         return self._covered(Projection.of(session, Reader.of(invocation)))
 
     def _covered(self, start: Projection) -> int:
@@ -81,7 +80,7 @@ class SessionProjector:
 
     async def snapshot(self, invocation: Invocation) -> Projection:
         """The projection before the chain: from it the same messages can be made again."""
-        session = await session_now(self._sessions or invocation.services.sessions, invocation)
+        session = await self._session(invocation)
         compacts = any(isinstance(step, Compaction) for step in self.pipeline)
         tools = await offered_tools(invocation) if compacts else frozenset()
         reader = Reader.of(invocation, now=self._clock.now(), tools=tools)
@@ -94,6 +93,11 @@ class SessionProjector:
         )
         start = Projection.of(session, reader, given=given, budget=self.budget)
         return await self._with_artifacts(await self._with_blocks(start, invocation), invocation)
+
+    async def _session(self, invocation: Invocation) -> Session | None:
+        """The session as it is now; the run's own copy where there is no service, or no such session in it."""
+        service, copy = self._sessions or invocation.services.sessions, invocation.session
+        return copy if service is None or copy is None else await read_again(service, copy) or copy
 
     async def _with_blocks(self, start: Projection, invocation: Invocation) -> Projection:
         """With preloaded blocks. A failure costs the blocks, not the run: they are a help, not the conversation."""

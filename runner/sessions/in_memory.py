@@ -119,6 +119,18 @@ class InMemorySessions:
             tracks = {name: [one for one in items if one.at >= since] for name, items in tracks.items()}
         return self._read(key, entry, now, found, tracks.items())
 
+    async def refresh(self, session: Session) -> Session | None:
+        """See `graphagent.services.RefreshableSessions.refresh`."""
+        key, known = session.key, session.events
+        check_key(key)
+        now = self._clock.now()
+        entry = self._alive(key, now)
+        if entry is None or not _is_beginning(session, entry):
+            return await self.get(key)
+        first = _first_asked(entry.events)
+        found = self._read(key, entry, now, entry.events[first + len(known) :], entry.tracks.items())
+        return found.model_copy(update={"events": [*known, *found.events]})
+
     def _read(
         self,
         key: SessionKey,
@@ -330,3 +342,17 @@ class InMemorySessions:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
+
+
+def _first_asked(events: list[_Kept]) -> int:
+    """Where what is handed out begins: the first that a person said."""
+    return next((place for place, one in enumerate(events) if one.asked), len(events))
+
+
+def _is_beginning(session: Session, entry: _Entry) -> bool:
+    """True if a copy has all that is handed out up to its last event: as many, between the same ends."""
+    known, first = session.events, _first_asked(entry.events)
+    if not known or session.created_at != entry.created_at or first + len(known) > len(entry.events):
+        return False
+    start, end = entry.events[first].event, entry.events[first + len(known) - 1].event
+    return (known[0].seq, known[-1].seq, known[-1].id) == (start.seq, end.seq, end.id)

@@ -103,19 +103,19 @@ async def test_a_store_that_fails_when_the_request_is_made_anew() -> None:
     """The summary is stored and then the session can't be read: the request goes out as it was, and the answer's event
     says why."""
     sessions = InMemorySessions()
-    read_session, broken = sessions.get, False
+    read_on, broken = sessions.refresh, False
 
-    async def get(*args: Any, **options: Any) -> Any:
+    async def refresh(session: Any) -> Any:
         if broken:
             raise OSError("no connection")
-        return await read_session(*args, **options)
+        return await read_on(session)
 
     def sum_up(given: Any) -> str:
         nonlocal broken
         broken = True
         return "THE SUMMARY"
 
-    sessions.get = get  # type: ignore[method-assign]
+    sessions.refresh = refresh  # type: ignore[method-assign]
     model = ScriptedModel([calls(6000), "done"], context_window=5000)
     async with runner_for(model, AtCalls(sum_up), sessions) as runner:
         assert await runner.run_text("ann", "s", "go") == "done"

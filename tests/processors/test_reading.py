@@ -12,12 +12,13 @@ from graphagent.agents.invocation import Invocation, Services
 from graphagent.ledger import Event, Session, SessionKey
 from graphagent.messages import Message
 from graphagent.models import ScriptedModel
+from graphagent.services import read_again
 from processors import HistoryLimit, SessionProjector, default_pipeline, explain_projection
-from processors.reading import FRESH, session_now
 from runner.sessions import InMemorySessions, SqlSessions
 
 pytestmark = pytest.mark.anyio
 KEY = SessionKey("app", "u", "s")
+FRESH = 64
 
 
 class Counting(SqlSessions):
@@ -63,12 +64,13 @@ async def test_only_new_events_are_read(tmp_path: Path) -> None:
     """However long the session is, each projection reads the newest few; it has all that was appended since."""
     async with Counting(f"sqlite:///{tmp_path}/s.db") as sessions:
         invocation = await begun(sessions, 200)
+        assert invocation.session is not None
         sessions.read = sessions.wholly = 0
         await sessions.append(KEY, said("bot", "by another", "r"))
         messages = await SessionProjector(default_pipeline(limit=HistoryLimit(4))).messages(invocation)
         assert [message.text for message in messages] == ["question 199", "answer 199", "now", "by another"]
         assert (sessions.read <= FRESH, sessions.wholly) == (True, 0)
-        assert await session_now(sessions, invocation) == await sessions.get(KEY)
+        assert await read_again(sessions, invocation.session) == await sessions.get(KEY)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 15, 40])
@@ -77,9 +79,10 @@ async def test_it_is_as_if_all_were_read(turns: int, more: int) -> None:
     """Short and long sessions, few and many new events, one of somebody else that came in between."""
     sessions = InMemorySessions()
     invocation = await begun(sessions, turns)
+    assert invocation.session is not None
     for number in range(more):
         await sessions.append(KEY, said("bot", f"new {number}", "r"))
-    assert await session_now(sessions, invocation) == await sessions.get(KEY)
+    assert await read_again(sessions, invocation.session) == await sessions.get(KEY)
     stranger = said("user", "I was quicker", "other")
     assert invocation.session is not None
     earlier = InMemorySessions()
@@ -88,7 +91,7 @@ async def test_it_is_as_if_all_were_read(turns: int, more: int) -> None:
         await earlier.append(KEY, event)
     for number in range(more):
         await earlier.append(KEY, said("bot", f"new {number}", "r"))
-    now, whole = await session_now(earlier, invocation), await earlier.get(KEY)
+    now, whole = await read_again(earlier, invocation.session), await earlier.get(KEY)
     assert now is not None
     assert whole is not None
     assert [event.text for event in now.events] == [event.text for event in whole.events]

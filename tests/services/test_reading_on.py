@@ -70,10 +70,15 @@ async def test_sessions_are_held_up_to_a_number_of_events(empty: str) -> None:
 
 async def test_nothing_is_held_for_a_service_that_reads_all() -> None:
     """A service that can't read on from a copy gets no copies kept."""
-    sessions = InMemorySessions()
-    made = await sessions.create(*KEY)
+
+    class ReadsAll:
+        """The part of a service that reads sessions whole."""
+
+        get = InMemorySessions.get
+
+    made = await InMemorySessions().create(*KEY)
     made.events.append(asks("hello"))
-    held = HeldSessions(sessions, 5)
+    held = HeldSessions(ReadsAll(), 5)  # type: ignore[arg-type]
     held.put(made)
     assert held.take(KEY) is None
 
