@@ -104,9 +104,8 @@ async def run_lone(frame: Frame) -> Step | None:
     ended: LoneEnd | None = None  # the last step, told with the start of the next: nothing is awaited in between
     while True:
         # plan
-        here, frontier = None, marking.frontier
-        if len(frontier) == 1 and marking is singles[frontier[0].node]:
-            here = lone[frontier[0].node]
+        frontier = marking.frontier
+        here = lone[frontier[0].node] if len(frontier) == 1 and marking is singles[frontier[0].node] else None
         if here is None or frame.steps >= bound or tree.stop is not None:
             if emitter is not None and (waits := emitter.lone_turn(frame, ended, None)):
                 await waits
@@ -144,10 +143,9 @@ async def run_lone(frame: Frame) -> Step | None:
             frame.seq += 1
         frame.values = merged.state
         frame.marking = marking = after
-        frame.base = frame.seq
+        frame.base, frame.resuming = frame.seq, False
         frame.step += 1
         frame.steps += 1
-        frame.resuming = False
         usage.steps += 1
         if update is not None:
             ended = merged, update, here.step.nodes[0]
