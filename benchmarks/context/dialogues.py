@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from benchmarks.context.data import Dialogue
 from benchmarks.context.figures import Figures, mean, saved
 from benchmarks.context.talks import Policy, held
-from runner.summary.checks import AnyOf, ContextOver, EventsOver
-from runner.summary.estimate import PaysBack
+from runner.summary.checks import EventsOver
+from runner.summary.estimate import FULL_OR_WORTH_IT, PaysBack
 
 SIZE = 64
 """Tokens of a summary of a short dialogue."""
 POLICIES = (
     Policy("every_two_turns", SIZE, (EventsOver(3),)),
     Policy("default", SIZE),
-    Policy("pays_back", SIZE, (AnyOf(ContextOver(), PaysBack()),)),
+    Policy("pays_back", SIZE, (FULL_OR_WORTH_IT,)),
     Policy("pays_back_any_size", SIZE, (PaysBack(floor=0),)),
 )
 """A summary every two turns as in the reference's report; the summariser's own check; the estimate beside it; the

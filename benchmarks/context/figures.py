@@ -33,6 +33,7 @@ BARS = {
     "mtbench101.default.negative": Bar(False, 0),
     "mtbench101.pays_back.negative": Bar(False, 0),
     "live.saved": Bar(True, 0.80),
+    "live.default.saved": Bar(True, 0.80),
     "qmsum.shown.hit": Bar(True, 0.82),
     "qmsum.shown.tokens": Bar(False, 600),
     "growth.sqlite.ratio": Bar(False, 1.5),

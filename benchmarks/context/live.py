@@ -8,8 +8,7 @@ from itertools import groupby
 from benchmarks.context.data import Said
 from benchmarks.context.figures import Figures, saved
 from benchmarks.context.talks import Policy, Turn, held
-from runner.summary.checks import AnyOf, ContextOver, EventsOver
-from runner.summary.estimate import PaysBack
+from runner.summary.checks import ContextOver, EventsOver
 
 KEEP = 20
 """Events that stay in view: ten turns."""
@@ -17,11 +16,10 @@ MODE = "ten_turns"
 
 
 def policies(size: int) -> tuple[Policy, ...]:
-    """After every 10, 20 and 40 turns beyond the ten that stay; the summariser's own check; the estimate beside it."""
+    """After every 10, 20 and 40 turns beyond the ten that stay; at half of the window; the summariser's own check."""
     every = {MODE: 20, "twenty_turns": 40, "forty_turns": 80}
     timed = [Policy(name, size, (EventsOver(KEEP + count),), KEEP) for name, count in every.items()]
-    judged = Policy("pays_back", size, (AnyOf(ContextOver(), PaysBack()),), KEEP)
-    return (*timed, Policy("default", size, None, KEEP), judged)
+    return (*timed, Policy("half_full", size, (ContextOver(),), KEEP), Policy("default", size, None, KEEP))
 
 
 def turns_of(said: Sequence[Said]) -> list[Turn]:

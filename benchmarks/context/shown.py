@@ -93,11 +93,13 @@ def shown_by(answer: Mapping[str, Any], there: Sequence[Said]) -> frozenset[str]
     places = {one.id: at for at, one in enumerate(there)}
     texts = [" ".join(one.text.split()) for one in there]
     found: set[str] = set()
-    for entry in (*answer["results"], *answer.get("more", ())):
-        at = places[entry["event_id"]]
-        found.add(entry["event_id"])
+    entries = [(entry["event_id"], entry["snippet"]) for entry in answer["results"]]
+    entries += [(id, text) for id, _, text in (line.partition(" ") for line in answer.get("more", ()))]
+    for id, snippet in entries:
+        at = places[id]
+        found.add(id)
         near = range(max(at - _NEAR, 0), min(at + _NEAR + 1, len(there)))
-        for line in entry["snippet"].split("\n"):
+        for line in snippet.split("\n"):
             said = line.removeprefix("[match] ").removeprefix("user: ").removeprefix("assistant: ")
             piece = max((part.strip() for part in _GAP.split(said)), key=len)
             found |= {there[place].id for place in near if piece and piece in texts[place] and len(piece) > 8}
@@ -105,7 +107,8 @@ def shown_by(answer: Mapping[str, Any], there: Sequence[Said]) -> frozenset[str]
 
 
 def _texts(answer: Mapping[str, Any]) -> list[str]:
-    return [entry["snippet"] for entry in (*answer["results"], *answer.get("more", ()))]
+    further = (line.partition(" ")[2] for line in answer.get("more", ()))
+    return [*(entry["snippet"] for entry in answer["results"]), *further]
 
 
 def _written(answer: Mapping[str, Any]) -> str:

@@ -88,5 +88,6 @@ def _spoken(message: Message) -> str:
         data = json.loads(message.text)
     except ValueError:
         return message.text
-    entries = (*data.get("results", ()), *data.get("more", ()), *data.get("messages", ()))
-    return "\n".join(one.get("snippet") or one.get("text") or "" for one in entries)
+    entries = (*data.get("results", ()), *data.get("messages", ()))
+    texts = [one.get("snippet") or one.get("text") or "" for one in entries]
+    return "\n".join([*texts, *(line.partition(": ")[2] for line in data.get("more", ()))])

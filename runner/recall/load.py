@@ -161,6 +161,7 @@ def _data(event: Event, message: Message, place: Place, is_anchor: bool) -> dict
     if message.role != "tool":
         return {**data, "text": told(message)}
     page = page_of(message.text, place.offset if is_anchor else 0, place.limit)
+    end = page.offset + page.size
     return {
         **data,
         "text": page.text if page.truncated else told(message),
@@ -170,4 +171,5 @@ def _data(event: Event, message: Message, place: Place, is_anchor: bool) -> dict
         "returned_bytes": page.size,
         "content_bytes": page.total,
         "content_truncated": page.truncated,
+        **({"next_content_offset": end} if page.size and end < page.total else {}),
     }

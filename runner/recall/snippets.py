@@ -18,10 +18,11 @@ from graphagent.services import SessionService, WindowedSessions
 from runner.recall.excerpt import excerpt, fitting
 from runner.recall.queries import collapsed, keywords
 from runner.recall.said import ROLES, is_echo, moment, role_of, words_of
-from runner.recall.search import Found, Scope
+from runner.recall.search import Found, Wanted
 
 EMPTY = "<empty>"
 MATCH = "[match] "
+NOTHING = "Nothing found here. It may have been said all the same: in other words, or in another scope."
 _LEAST = 60  # bytes that each hit has, however many there are
 
 
@@ -97,44 +98,48 @@ async def arranged(
     return Arranged(entries, more)
 
 
-def answer(shown: Arranged, query: str, scope: Scope, current: str) -> dict[str, Any]:
-    """The whole answer as plain data. The session is named where it isn't the current one, and the place where it isn't
-    the scope that was asked for."""
-    results = [_data(entry, query, scope, current) for entry in shown.entries]
-    data: dict[str, Any] = {"query": query, "scope": scope, "results": results, "count": len(results)}
+def answer(shown: Arranged, wanted: Wanted, current: str) -> dict[str, Any]:
+    """The whole answer as plain data, without what the model has said itself. The session is named where it isn't the
+    current one, the place where it isn't the scope that was asked for, and the score where a least one was asked for.
+    Further hits are a line each: event id, session, role and text."""
+    data: dict[str, Any] = {"scope": wanted.scope, "results": [_data(one, wanted, current) for one in shown.entries]}
+    if not shown.entries:
+        data["note"] = NOTHING
     if shown.more:
-        data["more"] = [{**_named(one, scope, current), "snippet": line} for one, line in shown.more]
+        data["more"] = [_line(one, text, current) for one, text in shown.more]
     return data
 
 
-def _data(entry: Shown, query: str, scope: Scope, current: str) -> dict[str, Any]:
+def _data(entry: Shown, wanted: Wanted, current: str) -> dict[str, Any]:
     found = entry.found
     event = found.event
-    data = _named(found, scope, current)
-    data |= {"created": moment(event.timestamp), "role": role_of(event), "score": round(found.score, 2)}
+    data: dict[str, Any] = {} if found.place == wanted.scope else {"scope": found.place}
+    data["event_id"] = event.id
+    if found.key.session != current:
+        data["session_id"] = found.key.session
+    data["created"] = moment(event.timestamp)
+    if wanted.min_score:
+        data["score"] = round(found.score, 2)
     data["snippet"] = _snippet(entry)
     results = [message for message in event.messages if message.role == "tool"]
     if results:
-        wanted = keywords(query)
-        best = max(results, key=lambda message: sum(word in message.text.lower() for word in wanted))
+        words = keywords(wanted.text)
+        best = max(results, key=lambda message: sum(word in message.text.lower() for word in words))
         data |= {"tool_call_id": best.tool_call_id, "tool_name": best.name}
         data |= {"content_bytes": len(best.text.encode()), "content_truncated": entry.cut}
     return data
 
 
-def _named(found: Found, scope: Scope, current: str) -> dict[str, Any]:
-    data: dict[str, Any] = {} if found.place == scope else {"scope": found.place}
-    data["event_id"] = found.event.id
-    if found.key.session != current:
-        data["session_id"] = found.key.session
-    return data
+def _line(found: Found, text: str, current: str) -> str:
+    elsewhere = "" if found.key.session == current else f" (session_id {found.key.session})"
+    return f"{found.event.id}{elsewhere} {role_of(found.event)}: {text}"
 
 
 def _snippet(entry: Shown) -> str:
-    """The text of a hit; with what was said around it as lines, its own marked."""
+    """The text of a hit, after the role of who said it; with what was said around it as lines, its own marked."""
     own = entry.found.event
     if len(entry.lines) == 1:
-        return entry.lines[own.id] or EMPTY
+        return f"{role_of(own)}: {entry.lines[own.id] or EMPTY}"
     shown = [event for event in entry.window if event.id in entry.lines]
     return "\n".join(
         f"{MATCH if event.id == own.id else ''}{role_of(event)}: {entry.lines[event.id] or EMPTY}" for event in shown

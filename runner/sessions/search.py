@@ -132,13 +132,15 @@ async def _looked_at(
     wanted: list[int] = []
     seen: set[int] = set()
     done: set[int] = set()
+    filter_key = storable(query.filter_key)
     for some in _portions(best_blocks(sought, scope, FIRST_BLOCKS)):
         if not seen:
             some |= nearest_blocks(sought.near)
         around = places_around(some) - seen
         seen |= around
         done |= some
-        rows.update((row.place, row) for row in await index.rows(sorted(around)) if _lets_through(query, row))
+        there = await index.rows(sorted(around))
+        rows.update((row.place, row) for row in there if _lets_through(query, filter_key, row))
         wanted = [place for place in rows if place >> BLOCK_BITS in done]
         if len(wanted) >= ENOUGH * query.limit:
             break
@@ -176,9 +178,9 @@ def _answers(event: Event, tool_call_id: str) -> bool:
     return any(message.role == "tool" and message.tool_call_id == tool_call_id for message in event.messages)
 
 
-def _lets_through(query: SessionQuery, row: Row) -> bool:
+def _lets_through(query: SessionQuery, filter_key: str, row: Row) -> bool:
     return (
         row.role in query.roles
         and (query.until is None or row.seq <= query.until)
-        and keys_match(row.filter_key, storable(query.filter_key))
+        and keys_match(row.filter_key, filter_key)
     )

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise, repeat
+from heapq import nlargest
+from itertools import accumulate, pairwise
 from operator import sub
 from typing import NamedTuple
 
@@ -59,8 +60,8 @@ class Scope(NamedTuple):
     mean: float
 
 
-Counts = Mapping[int, int]
-"""How often a window has each of the query's terms, by the term's number."""
+Counts = Mapping[int, Sequence[tuple[int, int]]]
+"""How often a message has terms of the query: the term's number with that, by the message's place."""
 
 
 class Query(NamedTuple):
@@ -78,18 +79,31 @@ def best_blocks(query: Query, scope: Scope, first: int) -> Iterator[list[int]]:
     """Blocks of messages (place // BLOCK) that hold words of the query or stand beside some that do, best first: about
     so many, then the others."""
     held: dict[int, float] = {}
-    for both in zip(query.places, query.spoken, strict=True):
-        places = both[0] if not both[1] else {*both[0], *both[1]}
-        weight = rarity(len(places), scope.messages)
-        for block in {place >> BLOCK_BITS for place in places}:
-            held[block] = held.get(block, 0.0) + weight
-    sums = dict(held)
-    for block, weight in held.items():
-        for beside in (block - 1, block + 1):
-            sums[beside] = sums.get(beside, 0.0) + weight / 2
-    least = sorted(sums.values(), reverse=True)[:first][-1] if sums else 0.0
+    weight_of = held.get
+    for places, spoken in zip(query.places, query.spoken, strict=True):
+        both = places if not spoken else {*places, *spoken}
+        weight = rarity(len(both), scope.messages)
+        for block in {place >> BLOCK_BITS for place in both}:
+            held[block] = weight_of(block, 0.0) + weight
+    if not held:
+        return
+
+    def summed(blocks: Iterable[int]) -> dict[int, float]:
+        """What these hold, and half of what those beside them do."""
+        near = {beside for block in blocks for beside in (block - 1, block, block + 1)}
+        return {
+            block: weight_of(block, 0.0) + (weight_of(block - 1, 0.0) + weight_of(block + 1, 0.0)) / 2 for block in near
+        }
+
+    # A sum of `least` or more takes a block with half of it: most of those with common words only needn't be summed.
+    least = nlargest(first, held.values())[-1]
+    sums = summed([block for block, weight in held.items() if weight >= least][:first])
+    least = nlargest(first, sums.values())[-1] / 2
+    sums = summed([block for block, weight in held.items() if weight >= least])
+    least = nlargest(first, sums.values())[-1]
     best = [block for block, weight in sums.items() if weight >= least]
     yield _ordered(best, sums)
+    sums = summed(held)
     yield _ordered(sums.keys() - set(best), sums)
 
 
@@ -121,8 +135,13 @@ def rarity(having: float, count: int) -> float:
 def _covered(places: Sequence[int]) -> list[int]:
     """How many windows of each of WINDOWS hold a word that stands at these places, newest first."""
     gaps = list(map(sub, places, places[1:]))
-    widths = [2 * half + 1 for half in WINDOWS]
-    return [width * bool(places) + sum(map(min, gaps, repeat(width))) for width in widths]
+    covered = []
+    for half in reversed(WINDOWS):
+        width = 2 * half + 1
+        narrow = [gap for gap in gaps if gap < width]
+        covered.append(width * (len(places) - len(narrow)) + sum(narrow))
+        gaps = narrow
+    return covered[::-1]
 
 
 def scores(query: Query, scope: Scope, rows: Mapping[int, Row], wanted: Collection[int]) -> dict[int, float]:
@@ -130,30 +149,67 @@ def scores(query: Query, scope: Scope, rows: Mapping[int, Row], wanted: Collecti
     counts = _counts(query.terms, rows)
     names = {name for text in {row.speakers for row in rows.values()} for name in speaker_stems(text)}
     own = [NAME_WEIGHT if term in names else 1.0 for term in query.terms]
-    sums = dict.fromkeys(wanted, 0.0)
-    held: dict[int, dict[int, int]] = {place: {} for place in wanted}
-    sizes = dict.fromkeys(wanted, 0.0)
-    inner = -1
     covered = [_covered(places) for places in query.places]
-    for number, half in enumerate(WINDOWS):
-        weights = [weight * rarity(some[number], scope.messages) for weight, some in zip(own, covered, strict=True)]
-        steps = [step for step in range(-half, half + 1) if abs(step) > inner]
-        found = {}
-        for place in wanted:
-            for step in steps:
-                near = place + step
-                row = rows.get(near)
-                sizes[place] += 0 if row is None else row.size
-                for term, count in counts.get(near, ()):
-                    held[place][term] = held[place].get(term, 0) + count
-            found[place] = _bm25(held[place], weights, sizes[place] / (scope.mean * (2 * half + 1)))
-        most = max(found.values(), default=0.0)
-        for place, value in found.items() if most else ():
+    weights = [
+        [weight * rarity(some[number], scope.messages) for weight, some in zip(own, covered, strict=True)]
+        for number in range(len(WINDOWS))
+    ]
+    found: list[dict[int, float]] = [{} for _ in WINDOWS]
+    for run in runs(sorted(wanted)):
+        _add_fit(found, run, weights, scope, (rows, counts))
+    sums = dict.fromkeys(wanted, 0.0)
+    for each in found:
+        most = max(each.values(), default=0.0)
+        for place, value in each.items() if most else ():
             sums[place] += value / most
-        inner = half
-    _add_bonuses(query, rows, sums, any_word=any(held.values()))
+    _add_bonuses(query, rows, sums, any_word=any(sums.values()))
     _add_nearness(query.near, sums)
-    return _scaled(query, scope, rows, sums, held)
+    return _scaled(query, scope, rows, sums, counts)
+
+
+def runs(places: Iterable[int]) -> list[range]:
+    """Places in order as ranges of those that follow each other."""
+    found: list[range] = []
+    for place in places:
+        if found and found[-1].stop == place:
+            found[-1] = range(found[-1].start, place + 1)
+        else:
+            found.append(range(place, place + 1))
+    return found
+
+
+def _add_fit(
+    found: Sequence[dict[int, float]],
+    run: range,
+    weights: Sequence[Sequence[float]],
+    scope: Scope,
+    known: tuple[Mapping[int, Row], Counts],
+) -> None:
+    """BM25 of each of WINDOWS around messages that follow each other. Sums up to each place make a window a difference
+    of two of them."""
+    rows, counts = known
+    around = range(run.start - REACH, run.stop + REACH)
+    sizes = _running([rows[place].size if place in rows else 0 for place in around])
+    counted: dict[int, list[int]] = {}
+    for at, place in enumerate(around):
+        for term, count in counts.get(place, ()):
+            counted.setdefault(term, [0] * len(around))[at] = count
+    totals = [(term, _running(some)) for term, some in counted.items()]
+    for half, weight, values in zip(WINDOWS, weights, found, strict=True):
+        width = 2 * half + 1
+        for begin, place in enumerate(run, REACH - half):
+            end = begin + width
+            damping = K1 * (1 - B + B * (sizes[end] - sizes[begin]) / (scope.mean * width))
+            value = 0.0
+            for term, total in totals:
+                count = total[end] - total[begin]
+                if count:
+                    value += weight[term] * count * (K1 + 1) / (count + damping)
+            values[place] = value
+
+
+def _running(values: Sequence[int]) -> list[int]:
+    return [0, *accumulate(values)]
 
 
 def _counts(terms: Sequence[str], rows: Mapping[int, Row]) -> dict[int, list[tuple[int, int]]]:
@@ -165,11 +221,6 @@ def _counts(terms: Sequence[str], rows: Mapping[int, Row]) -> dict[int, list[tup
         if some:
             found[place] = some
     return found
-
-
-def _bm25(held: Counts, weights: Sequence[float], length: float) -> float:
-    damping = K1 * (1 - B + B * length)
-    return sum(weights[term] * count * (K1 + 1) / (count + damping) for term, count in held.items())
 
 
 def _add_bonuses(query: Query, rows: Mapping[int, Row], sums: dict[int, float], *, any_word: bool) -> None:
@@ -200,7 +251,7 @@ def _scaled(
     scope: Scope,
     rows: Mapping[int, Row],
     sums: Mapping[int, float],
-    held: Mapping[int, Counts],
+    counts: Counts,
 ) -> dict[int, float]:
     """The sums on a scale where the best one has as its score how much of the query's rarity its surroundings hold, or
     how near its meaning is, if that is more."""
@@ -209,7 +260,8 @@ def _scaled(
         return {}
     weights = [rarity(len(places), scope.messages) for places in query.places]
     speaks = speaker_stems(rows[best].speakers)
-    met = sum(weights[at] for at, term in enumerate(query.terms) if at in held[best] or term in speaks)
+    held = {term for near in range(best - REACH, best + REACH + 1) for term, _ in counts.get(near, ())}
+    met = sum(weights[at] for at, term in enumerate(query.terms) if at in held or term in speaks)
     share = max(met / sum(weights) if weights else 0.0, query.near.get(best, 0.0))
     scale = min(1.0, share) / sums[best]
     return {place: value * scale for place, value in sums.items() if value}
@@ -224,10 +276,10 @@ def spread(found: Mapping[int, float], sizes: Mapping[int, int], limit: int, bit
     left = dict(found)
     taken: list[tuple[int, float]] = []
     while left and len(taken) < limit:
-        place = max(left, key=lambda one: (left[one], one))
-        score = left.pop(place)
+        score, place = max(zip(left.values(), left, strict=True))
         if score <= 0:
             break
+        del left[place]
         taken.append((place, score))
         apart = min(WIDEST, sizes.get(place >> bits, 0) // SHARE)
         for near in range(place - apart, place + apart + 1):

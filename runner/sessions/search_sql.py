@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from runner.sessions import operations, search_statements
 from runner.sessions.encoding import decode_event
 from runner.sessions.meaning import Vectors
 from runner.sessions.search import MOST_PLACES, Found, Span
-from runner.sessions.search_ranking import Row
+from runner.sessions.search_ranking import Row, runs
 from runner.sessions.search_text import scope_of
 from runner.sessions.statements import STRIDE
 from runner.sql.database import Database, Rows
@@ -38,13 +39,18 @@ class SqlIndex:
         """For each word the places where it stands, newest first, at most MOST_PLACES."""
         dialect, scope = self._database.dialect, scope_of(app, user)
         tokens = self._listed([search_statements.token(dialect, scope, word) for word in words])
-        rows = await self._database.run(search_statements.PLACES[dialect], (*span, MOST_PLACES, tokens))
-        return [json.loads(places) if places else [] for (places,) in rows]
+        everywhere = span == Span()
+        statement = search_statements.PLACES if everywhere else search_statements.PLACES_WITHIN
+        bounds = () if everywhere else span
+        rows = await self._database.run(statement[dialect], (*bounds, MOST_PLACES, tokens))
+        decoded = json.loads if dialect == "sqlite" else _numbers
+        return [decoded(places) if places else [] for (places,) in rows]
 
     async def rows(self, places: Sequence[int]) -> list[Row]:
         """The messages at these places, as far as there are any."""
-        found = await self._database.run(search_statements.ROWS[self._database.dialect], [self._listed(places)])
-        return [Row(*row) for row in found]
+        asked = json.dumps([(run.start, run.stop) for run in runs(sorted(places))])
+        found = await self._database.run(search_statements.ROWS[self._database.dialect], [asked])
+        return list(map(Row._make, found))
 
     async def events(self, places: Sequence[int]) -> dict[int, Event]:
         """The events at these places."""
@@ -71,3 +77,8 @@ class SqlIndex:
 
     def _listed(self, values: Sequence[int | str]) -> Any:
         return json.dumps(list(values)) if self._database.dialect == "sqlite" else list(values)
+
+
+def _numbers(data: bytes) -> list[int]:
+    """Numbers of 8 bytes each, the highest first."""
+    return list(struct.unpack(f">{len(data) // 8}q", data))

@@ -2,7 +2,7 @@
 
 from runner.summary.checks import AllOf, AnyOf, ContextOver, Custom, EventsOver, SummaryCheck, TimeOver, TokensOver
 from runner.summary.dynamic import DynamicSummarizer
-from runner.summary.estimate import PaysBack
+from runner.summary.estimate import FULL_OR_WORTH_IT, PaysBack
 from runner.summary.hooks import Draft, SummaryHooks
 from runner.summary.policy import SummaryPolicy
 from runner.summary.prompt import ForkPrompt, SummaryPrompt
@@ -36,6 +36,7 @@ __all__ = [
     "EventsOver",
     "TimeOver",
     "PaysBack",
+    "FULL_OR_WORTH_IT",
     "Custom",
     "AllOf",
     "AnyOf",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graphagent.ledger import Event
 from processors.summary import as_system_text
-from runner.summary.checks import Judged, alone, not_below
+from runner.summary.checks import AnyOf, ContextOver, Judged, alone, not_below
 from runner.summary.seen import Seen
 from runner.summary.values import Check
 
@@ -25,7 +25,7 @@ class PaysBack:
 
     `floor`: no summary of fewer tokens. `reading`, `writing`: what a token costs that a later request reads, and one
     that the summariser writes, as against one that it reads: about 0.1 and 4 where the provider's cache serves the
-    history. Meant to be one of several reasons, as in `AnyOf(ContextOver(), PaysBack())`.
+    history. Meant to be one of several reasons, as in `FULL_OR_WORTH_IT`.
     """
 
     floor: int = 2_000
@@ -61,6 +61,10 @@ class PaysBack:
         follow = self.horizon * requests_so_far(seen.given.events) if expected is None else expected
         spent = seen.overhead + seen.previous_tokens + covered + self.writing * seen.size
         return covered, self.reading * follow * each, spent
+
+
+FULL_OR_WORTH_IT = AnyOf(ContextOver(), PaysBack())
+"""When the context fills up, or as soon as a summary saves tokens."""
 
 
 def requests_so_far(events: Sequence[Event]) -> float:

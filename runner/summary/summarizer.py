@@ -10,6 +10,7 @@ from graphagent.errors import AgentError, SummaryError
 from graphagent.models.tokens import TokenCounter, counter_for
 from runner.summary.budget import budget_of
 from runner.summary.checks import ContextOver, CustomCheck, SummaryCheck, as_check, not_below, triggered
+from runner.summary.estimate import FULL_OR_WORTH_IT
 from runner.summary.hooks import NO_HOOKS, SummaryHooks
 from runner.summary.making import Making, Settings
 from runner.summary.prefix import PIN_TURNS, Coverable, SkipRecent, coverable
@@ -25,7 +26,7 @@ class ModelSummarizer:
     """Makes summaries with a language model; fills the port `Summarizer`.
 
     - `checks`: when one is due; all must pass, none: always. Functions of the input are checks too. By default when the
-      conversation takes more than half of what the agent's model takes.
+      conversation takes more than half of what the agent's model takes; with `skip_recent` also as soon as it pays.
     - `prompt`, `system_prompt`, `max_words`: see `SummaryPrompt`; how long a summary may be is asked of the model.
     - `skip_recent`: how many of the newest events stay for the next one; tool rounds are never parted.
     - `formatters`: how the conversation is written down. `hooks`: functions around a summary.
@@ -66,7 +67,7 @@ class ModelSummarizer:
         if isinstance(checks, str) or not all(hasattr(one, "judge") or callable(one) for one in checks or ()):
             raise AgentError("'ModelSummarizer(checks=...)' takes checks such as ContextOver(), or functions")
         forked = ForkPrompt(max_words=max_words) if fork is True else (fork or None)
-        self._checks = tuple(map(as_check, (ContextOver(),) if checks is None else checks))
+        self._checks = tuple(map(as_check, _usual(skip_recent) if checks is None else checks))
         self._skip = skip_recent
         self._pin_turns = pin_turns
         self._clock = clock or SystemClock()
@@ -134,6 +135,12 @@ class ModelSummarizer:
             settings.formatters,
             settings.prompt,
         )
+
+
+def _usual(skip: SkipRecent) -> tuple[SummaryCheck, ...]:
+    """The checks where none are given. Summing up early takes from a model what was said last, word for word, unless
+    that is kept in view: only then it is done for the tokens that it saves."""
+    return (FULL_OR_WORTH_IT,) if skip else (ContextOver(),)
 
 
 def _because(todo: Coverable) -> str:

@@ -63,7 +63,7 @@ def test_what_is_shown_is_told_by_its_text() -> None:
     """The hits, and the messages beside them of which a piece stands in the snippet, cut ones too."""
     there = [Said(f"m{at}", "s", "user", "", f"Message {at} says something about topic {at}.") for at in range(9)]
     snippet = "user: Message 2 says something about topic 2.\n[match] user: ...says something about topic 3.\nuser: ..."
-    answer = {"results": [{"event_id": "m3", "snippet": snippet}], "more": [{"event_id": "m8", "snippet": "<empty>"}]}
+    answer = {"results": [{"event_id": "m3", "snippet": snippet}], "more": ["m8 user: <empty>"]}
     assert shown_by(answer, there) == {"m2", "m3", "m8"}
 
 

@@ -117,6 +117,7 @@ async def test_c099_pages_of_a_long_result() -> None:
         assert page["content_bytes"] == len(LONG.encode())
         pages.append(page["text"])
         offset += page["returned_bytes"]
+        assert page.get("next_content_offset", len(LONG.encode())) == offset
         if offset == page["content_bytes"]:
             break
     assert "".join(pages) == LONG
@@ -124,6 +125,7 @@ async def test_c099_pages_of_a_long_result() -> None:
     found = await loaded(tool_call_id="c2", content_offset=offset + 1)
     page = next(one for one in found["messages"] if one.get("anchor"))
     assert (page["text"], page["returned_bytes"], page["content_truncated"]) == ("", 0, True)
+    assert "next_content_offset" not in page
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=60), st.integers(-3, 200), st.integers(1, 40), st.integers(1, 7))

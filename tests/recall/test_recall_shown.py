@@ -14,6 +14,7 @@ from graphagent.errors import ServiceError
 from graphagent.ledger import Event, SessionKey
 from runner.recall import Bounds, SessionRecall
 from runner.recall.excerpt import CUT, excerpt, fitting
+from runner.recall.snippets import NOTHING
 
 pytestmark = pytest.mark.anyio
 
@@ -60,12 +61,10 @@ async def test_the_first_hits_come_with_their_surroundings() -> None:
     assert found[0] == {
         "event_id": "e4",
         "created": "1970-01-01 00:00Z",
-        "role": "assistant",
-        "score": 0.9,
         "snippet": "assistant: line 2\nuser: line 3\n[match] assistant: line 4\nuser: line 5\nassistant: line 6",
     }
     assert found[1]["snippet"].startswith("user: line 7\nassistant: line 8\n[match] user: line 9\n")
-    assert found[2]["snippet"] == "line 1"
+    assert found[2]["snippet"] == "user: line 1"
 
 
 async def test_nothing_is_shown_twice() -> None:
@@ -86,8 +85,8 @@ async def test_what_is_shown_is_bounded() -> None:
     assert all(line.endswith(CUT) for line in texts)
     assert len(texts[-1]) <= 280
     found = await shown(("e4", 0.9), ("e9", 0.8), ("e1", 0.7), text=" blah" * 400, bounds=Bounds(size=300))
-    assert all(one["snippet"].startswith("line ") for one in found)
-    assert sum(len(one["snippet"]) for one in found) <= 300 + 120
+    assert all(one["snippet"].startswith(("user: line ", "assistant: line ")) for one in found)
+    assert sum(len(one["snippet"]) for one in found) <= 300 + 150
 
 
 async def test_further_hits_fill_the_room_that_is_left() -> None:
@@ -96,7 +95,7 @@ async def test_further_hits_fill_the_room_that_is_left() -> None:
     sessions, _ = await filled(scores)
     found = await use("session_search", await invocation(sessions), query="blue")
     assert [one["event_id"] for one in found["results"]] == ["e1", "e12", "e5", "e6", "e7"]
-    assert found["more"] == [{"event_id": "e8", "snippet": "line 8"}, {"event_id": "e9", "snippet": "line 9"}]
+    assert found["more"] == ["e8 assistant: line 8", "e9 user: line 9"]
     assert "more" not in await use("session_search", await invocation(sessions), query="blue", top_k=5)
     tight = SessionRecall(bounds=Bounds(size=60))
     assert "more" not in await use("session_search", await invocation(sessions), tight, query="blue")
@@ -111,25 +110,46 @@ async def test_the_place_is_named_where_it_is_not_the_scope() -> None:
     assert places == [("current_hidden", None), ("other_sessions", "s2")]
 
 
+async def test_further_hits_of_another_session_name_it() -> None:
+    """So that they can be loaded."""
+    sessions, _ = await filled([])
+    sessions.answer = lambda asked: [hit(said(f"x{n}", f"sky {n}"), 1 - n / 100, OTHER) for n in range(6)]
+    found = await use("session_search", await invocation(sessions), query="sky", scope="other_sessions")
+    assert found["more"] == ["x5 (session_id s2) user: sky 5"]
+
+
+async def test_scores_are_shown_where_a_least_one_is_asked_for() -> None:
+    """Else a model pays for numbers that tell no more than the order does."""
+    sessions, _ = await filled([("e4", 0.9), ("e9", 0.456)])
+    for least, expected in ((0.0, [None, None]), (0.3, [0.9, 0.46])):
+        found = await use("session_search", await invocation(sessions), query="blue", min_score=least)
+        assert [one.get("score") for one in found["results"]] == expected
+
+
+async def test_finding_nothing_is_no_proof() -> None:
+    """The answer says so, and only then."""
+    sessions, _ = await filled([])
+    found = await use("session_search", await invocation(sessions), query="absent")
+    assert (found["results"], found["note"]) == ([], NOTHING)
+    sessions, _ = await filled([("e4", 0.9)])
+    assert "note" not in await use("session_search", await invocation(sessions), query="blue")
+
+
 async def test_a_window_that_cannot_be_read() -> None:
     """The hit is shown alone."""
     sessions = Windowed(lambda asked: [hit(said("x1", "blue  \n sky", at=60), 0.5, OTHER)])
     await stored(sessions, [said("e1", "hi")])
     found = await use("session_search", await invocation(sessions), query="sky", scope="other_sessions")
     assert found == {
-        "query": "sky",
         "scope": "other_sessions",
         "results": [
             {
                 "event_id": "x1",
                 "session_id": "s2",
                 "created": "1970-01-01 00:01Z",
-                "role": "user",
-                "score": 0.5,
-                "snippet": "blue sky",
+                "snippet": "user: blue sky",
             }
         ],
-        "count": 1,
     }
 
 
@@ -146,7 +166,7 @@ async def test_results_of_tools_say_how_long_they_are() -> None:
     about = [{name: one.get(name) for name in ("tool_call_id", "tool_name", "content_bytes")} for one in found]
     assert about[0] == {"tool_call_id": "c1", "tool_name": "look", "content_bytes": len(long)}
     assert [one.get("content_truncated") for one in found] == [True, False, None]
-    assert [one["snippet"] for one in found[1:]] == ["look: short", "<empty>"]
+    assert [one["snippet"] for one in found[1:]] == ["tool: look: short", "user: <empty>"]
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,12 @@ from graphagent.agents.invocation import RunOptions
 from graphagent.agents.model import ModelRequest
 from graphagent.agents.toolset import FilteredTools
 from graphagent.engine.executor import Executor
+from graphagent.errors import ToolError
 from graphagent.graph.schema import MessagesState
 from graphagent.ids import fresh_id
 from graphagent.ledger import SessionKey
 from graphagent.models import ScriptedModel
+from graphagent.models.tokens import counter_for
 from graphagent.services import SessionService
 from processors import SessionProjector, Summaries, default_pipeline
 from runner import Runner
@@ -73,6 +75,25 @@ async def test_both_tools_are_offered_and_told_of() -> None:
     for spec in request.tools:
         assert "ctx" not in spec.parameters["properties"]
     assert request.tools[0].parameters["required"] == ["query"]
+
+
+async def test_what_each_request_pays_for_them() -> None:
+    """The schemas say names, types and known words only, the overview the rest: together some 280 tokens. What a schema
+    leaves out holds all the same: defaults apply, and a parameter that isn't there is refused."""
+    request = await asked()
+    for spec in request.tools:
+        assert "additionalProperties" not in spec.parameters
+        assert not any("default" in about for about in spec.parameters["properties"].values())
+    counter = counter_for("gpt-4o")
+    written = [json.dumps([spec.name, spec.description, spec.parameters]) for spec in request.tools]
+    assert sum(map(counter.text, written)) <= 260
+    assert counter.text(request.messages[0].text) <= 80
+    sessions = InMemorySessions()
+    await stored(sessions, [said("e1", "the blue sky")], covered=1)
+    run = await invocation(sessions)
+    assert (await use("session_search", run, query="blue"))["scope"] == "current_hidden"
+    with pytest.raises(ToolError, match="'limit' is no parameter of this tool"):
+        await use("session_search", run, query="blue", limit=3)
 
 
 @pytest.mark.parametrize(

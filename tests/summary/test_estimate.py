@@ -12,7 +12,7 @@ from support.talks import Talk
 from graphagent.ledger import Boundary, Summary
 from graphagent.models.tokens import SIMPLE, TokenCounter
 from runner.summary.checks import AnyOf, ContextOver, triggered
-from runner.summary.estimate import PaysBack, requests_so_far
+from runner.summary.estimate import FULL_OR_WORTH_IT, PaysBack, requests_so_far
 from runner.summary.summarizer import ModelSummarizer
 from runner.summary.values import SummaryContext, SummaryInput
 
@@ -56,6 +56,26 @@ async def test_a_counter_that_fails_is_no_reason(caplog: pytest.LogCaptureFixtur
     broken = TokenCounter(lambda text: 1 / 0)
     assert not (await triggered([PaysBack()], seen(given(dialogue(8, 500).events), counter=broken))).fired
     assert "could not be counted" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("turns", "tokens", "skip", "fired", "name"),
+    [
+        pytest.param(40, 9_000, 10, True, "pays_back", id="worth it"),
+        pytest.param(40, 9_000, 0, False, "context_over", id="worth it, but nothing stays in view"),
+        pytest.param(3, 70_000, 2, True, "context_over", id="full"),
+        pytest.param(3, 70_000, 0, True, "context_over", id="full, nothing stays in view"),
+        pytest.param(3, 1_200, 2, False, "context_over", id="short"),
+    ],
+)
+async def test_when_a_summary_is_due_by_default(turns: int, tokens: int, skip: int, fired: bool, name: str) -> None:
+    """When more than half of the window is full, and where the newest events stay in view also as soon as it pays:
+    else the last answer would soon be gone from a model's sight for the sake of some tokens."""
+    maker = ModelSummarizer(Summing(), counter=WORD, skip_recent=skip)
+    trigger = await maker.due(given(dialogue(turns, 200).events, window=128_000, request_tokens=tokens))
+    assert (trigger.fired, trigger.name) == (fired, name)
+    named = ModelSummarizer(Summing(), checks=[FULL_OR_WORTH_IT], counter=WORD, skip_recent=skip)
+    assert (await named.due(given(dialogue(40, 200).events, window=128_000, request_tokens=9_000))).fired
 
 
 def test_requests_before_the_last_summary_are_guessed() -> None:
