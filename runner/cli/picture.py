@@ -9,8 +9,8 @@ from graphagent.errors import UsageError
 from graphagent.graph.compiled import CompiledGraph
 from runner.cli.options import GraphOptions, PictureFormat
 from runner.cli.output import Output, jsonable
-from runner.cli.svg import svg
 from runner.cli.target import load_graph
+from runner.picture.svg import picture
 
 
 def graph(options: GraphOptions, output: Output) -> int:
@@ -37,6 +37,6 @@ def drawn(compiled: CompiledGraph, format: PictureFormat) -> str:
         case PictureFormat.dot:
             return compiled.to_dot()
         case PictureFormat.svg:
-            return svg(compiled)
+            return picture(compiled)
         case PictureFormat.json:
             return json.dumps(jsonable(compiled.to_json()), indent=2, ensure_ascii=False)
