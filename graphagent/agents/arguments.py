@@ -50,14 +50,15 @@ class Arguments:
         self._positional: list[str] = []
         taking = _taking(list(self._taken(fn, hints, told)))
         try:
-            self._adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(taking)  # type: ignore[arg-type]
-            schema = self._adapter.json_schema(schema_generator=_Schema)
+            adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(taking)  # type: ignore[arg-type]
+            schema = adapter.json_schema(schema_generator=_Schema)
         except PydanticUserError as error:
             raise AgentError(
                 f"tool '{name}' has a parameter that JSON can't hold: {error.message.splitlines()[0]}; give it a type "
                 f"of plain data, or a pydantic model"
             ) from error
         self.schema = {"type": "object", "properties": {}, **schema}
+        self._validate: Callable[[ArgsKwargs], dict[str, Any]] = adapter.validator.validate_python
 
     def _taken(
         self, fn: Callable[..., Any], hints: Mapping[str, Any], told: Mapping[str, str]
@@ -84,7 +85,7 @@ class Arguments:
         """What the function is called with: validated values, defaults filled in. Raises ToolError, which says what is
         wrong without repeating any value."""
         try:
-            return self._adapter.validate_python(ArgsKwargs((), dict(arguments)))
+            return self._validate(ArgsKwargs((), dict(arguments)))
         except ValidationError as error:
             raise ToolError(f"the arguments of tool '{self._name}' don't fit: {'; '.join(_problems(error))}") from error
 
@@ -92,6 +93,8 @@ class Arguments:
         """`fn` called with parsed arguments and, where it wants it, the context."""
         for name, kind in self._context.items():
             parsed[name] = context if kind is ToolContext else context.node
+        if not self._positional:
+            return fn(**parsed)
         first = [parsed.pop(name) for name in self._positional if name in parsed]
         return fn(*first, **parsed)
 

@@ -12,6 +12,8 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from pydantic_core import from_json
+
 from graphagent.agents.model import Delta, Reply, ToolCallDelta
 from graphagent.ledger import TokenUsage
 from graphagent.messages import Message, ToolCall
@@ -86,12 +88,15 @@ class Assembler:
         reason = self._reason()
         calls: list[ToolCall] = []
         invalid: list[tuple[ToolCall, str]] = []
-        used = set(self._taken()) if self._calls else set()
+        used: set[str] = set()
         for place, call in enumerate(self._calls):
             cut = reason if reason in _CUT and place == len(self._calls) - 1 else None
             arguments, problem = call.read(cut)
-            made = ToolCall(id=_free_id(call.id, place, used), name=call.name, arguments=arguments)
-            used.add(made.id)
+            id = call.id
+            if not id or id in used or id in self._taken():
+                id = _free_id(place, {*used, *self._taken()})
+            made = ToolCall(id=id, name=call.name, arguments=arguments)
+            used.add(id)
             calls.append(made)
             if problem is not None:
                 invalid.append((made, problem))
@@ -182,8 +187,8 @@ class _Call:
     def _parsed(self) -> Any:
         """The arguments as data, or the parser's error if they can't be read."""
         try:
-            found = _DECODER.decode("".join(self._parts))
-            return _DECODER.decode(found) if isinstance(found, str) else found  # encoded twice
+            found = _read("".join(self._parts))
+            return _read(found) if isinstance(found, str) else found  # encoded twice
         except (ValueError, RecursionError) as error:
             return error
 
@@ -206,6 +211,14 @@ class _Call:
         return found, None
 
 
+def _read(text: str) -> Any:
+    """JSON text as data, by the quick parser, or else by the one that forgives more. Raises ValueError."""
+    try:
+        return from_json(text)
+    except ValueError:
+        return _DECODER.decode(text)
+
+
 def _text_of(arguments: Any) -> str:
     """The arguments as text: some providers send the object itself, or null."""
     if isinstance(arguments, str):
@@ -213,10 +226,8 @@ def _text_of(arguments: Any) -> str:
     return "" if arguments is None else _ENCODER.encode(arguments)
 
 
-def _free_id(given: str, place: int, used: set[str]) -> str:
-    """The id that the provider gave, or one of ours if it gave none or one that is used."""
-    if given and given not in used:
-        return given
+def _free_id(place: int, used: set[str]) -> str:
+    """An id of ours, where the provider gave none or one that is used."""
     while f"auto_call_{place}" in used:
         place += 1
     return f"auto_call_{place}"

@@ -76,9 +76,10 @@ class FunctionTool:
 
     async def call(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """The function's result. Raises ToolError for arguments that don't fit, else what the function raises."""
-        call = functools.partial(self.arguments.call, self.fn, self.arguments.parsed(arguments))
+        parsed = self.arguments.parsed(arguments)
         if self.way == "async":
-            return await call(context)
+            return await self.arguments.call(self.fn, parsed, context)
+        call = functools.partial(self.arguments.call, self.fn, parsed)
         if self.way == "async pieces":
             return await _streamed(call(context), context)
         threaded = replace(context, node=SyncContext(cast(NodeContext, context.node), threaded=True))

@@ -73,16 +73,15 @@ class LLMNode:
         calls, rounds = self._counts(state)
         if self.limits.model_calls is not None and calls >= self.limits.model_calls:
             raise StopAgent(f"node '{self.id}' has called its model {calls} times in this turn, which is its limit")
-        asking = Asking(invocation, self.output is not None)
-        tools = await self._gathered.now(None if invocation is None else invocation.options.tool_filter, asking)
-        last = self.limits.final is not None and self.limits.last(calls, rounds)
+        tools = await self.tools_for(invocation)
+        last = self.is_last(state)
         request = await self._request(asked, () if last else tools, last, state, ctx)
         view = None
         context: Notes = ()
         cut: frozenset[str] = frozenset()
         if invocation is not None and invocation.services.guard is not None and not asked.once:
             make = partial(self._request, tools=() if last else tools, last=last, state=state, ctx=ctx)
-            asked, request, context, cut = await guarded(ctx, self._model(invocation), asked, request, make)
+            asked, request, context, cut = await guarded(ctx, self.model_for(invocation), asked, request, make)
         if invocation is not None and invocation.persist is not None:
             view = await view_of(ctx, asked.messages, len(request.messages), cut)
             note(ctx, Note(view=view))  # for what is kept of an answer that is cut off
@@ -99,14 +98,32 @@ class LLMNode:
             note(ctx, replace(told, context=context, history=len(asked.update)))
         return self._update(asked, answer, message_id, (calls, rounds))
 
-    async def _request(
-        self, asked: Asked, tools: Sequence[Tool], last: bool, state: Any, ctx: NodeContext
-    ) -> ModelRequest:
-        invocation = invocation_of(ctx)
+    # -- what a request is made of: the debugger makes it again of the same parts ----------------
+
+    async def tools_for(self, invocation: Invocation | None) -> tuple[Tool, ...]:
+        """The tools that a run offers. Raises AgentError, and what a set of tools raises that can't list them."""
+        visible = None if invocation is None else invocation.options.tool_filter
+        return await self._gathered.now(visible, Asking(invocation, self.output is not None))
+
+    def is_last(self, state: Any) -> bool:
+        """True if the call that is due is the last of the turn, which has to end it with an answer."""
+        return self.limits.final is not None and self.limits.last(*self._counts(state))
+
+    def instruction_for(self, invocation: Invocation | None) -> Instruction:
+        """The node's instruction, or the one that the run has instead."""
         own = None if invocation is None else invocation.options.instruction
-        text = await rendered(self.instruction if own is None else own, state, ctx, invocation)
+        return self.instruction if own is None else own
+
+    async def told(self, tools: Sequence[Tool], state: Any, ctx: NodeContext) -> str:
+        """The instruction as the model gets it, with what sets of tools say of these tools."""
+        invocation = invocation_of(ctx)
+        text = await rendered(self.instruction_for(invocation), state, ctx, invocation)
         if overview := self._gathered.overview(tools):
             text = f"{text}\n\n{overview}" if text else overview
+        return text
+
+    def request_for(self, asked: Asked, text: str, tools: Sequence[Tool], *, last: bool) -> ModelRequest:
+        """The request for what is asked, under an instruction. Raises AgentError for one without messages."""
         messages = with_instruction(paired(asked.messages), text)
         if last:
             messages = (*messages, Message.user(self.limits.final or ""))
@@ -121,27 +138,35 @@ class LLMNode:
             self.generation,
         )
 
-    def _model(self, invocation: Invocation | None) -> Model:
+    def model_for(self, invocation: Invocation | None) -> Model:
         """The node's model, or the one that the run has instead."""
         return self.model if invocation is None or invocation.options.model is None else invocation.options.model
 
+    def value_of(self, message: Message) -> Any:
+        """What an answer is for the node's readers. Raises ValueError for one that doesn't satisfy the schema, saying
+        why not."""
+        return message.text if self.output is None or message.tool_calls else self.output.read(message.text)
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    async def _request(
+        self, asked: Asked, tools: Sequence[Tool], last: bool, state: Any, ctx: NodeContext
+    ) -> ModelRequest:
+        return self.request_for(asked, await self.told(tools, state, ctx), tools, last=last)
+
     async def _answered(self, request: ModelRequest, ctx: NodeContext, invocation: Invocation | None) -> Answer:
         """The answer, asked for again while it doesn't satisfy its schema."""
-        model = self._model(invocation)
+        model = self.model_for(invocation)
         turns: list[Turn] = []
         problem = ""
         while len(turns) < self.attempts:
             turn = await call_model(model, request, ctx, invocation, self.callbacks)
             turns.append(turn)
-            message = turn.reply.message
-            if self.output is None or message.tool_calls:
-                return Answer(tuple(turns), message.text)
             try:
-                return Answer(tuple(turns), self.output.read(message.text))
+                return Answer(tuple(turns), self.value_of(turn.reply.message))
             except ValueError as error:
                 problem = str(error)
-            mend = f"That answer can't be used: {problem}. Answer again, with JSON that satisfies the schema only."
-            request = replace(request, messages=(*request.messages, *turn.queued, message, Message.user(mend)))
+            request = asked_again(request, turn, problem)
         raise ModelError(
             f"model '{model.name}' gave no answer that satisfies the output schema of node '{self.id}', "
             f"in {len(turns)} attempts; of the last: {problem}",
@@ -188,6 +213,12 @@ class LLMNode:
             return 0, 0
         calls, rounds = field(state, "metadata", {}).get(f"calls:{self.id}", (0, 0))
         return calls, rounds
+
+
+def asked_again(request: ModelRequest, turn: Turn, problem: str) -> ModelRequest:
+    """The request after an answer that can't be used."""
+    mend = f"That answer can't be used: {problem}. Answer again, with JSON that satisfies the schema only."
+    return replace(request, messages=(*request.messages, *turn.queued, turn.reply.message, Message.user(mend)))
 
 
 register("llm", LLMNode)

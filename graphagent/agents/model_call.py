@@ -56,12 +56,15 @@ async def call_model(
             if changed is not None:
                 request = changed
 
-    claim = await ctx.claim("model", _kept, False, True)
+    claim = await ctx.claim("model", kept_turn, False, True)
     if not claim.open:
         return await _after(claim.result, ctx, callbacks)
     try:
         with inside_step("model"):
-            turn = await _asked(model, request, ctx, invocation)
+            if invocation is None or invocation.queued is None:
+                turn = Turn(await _streamed(model, request, ctx, invocation))
+            else:
+                turn = await _asked(model, request, ctx, invocation, await invocation.queued())
     except ModelError as error:
         turn = Turn(await _recovered(error, request, ctx, callbacks))
     else:
@@ -69,16 +72,15 @@ async def call_model(
     return await _after(turn, ctx, callbacks) if callbacks else turn
 
 
-def _kept() -> Turn:
+def kept_turn() -> Turn:
     """What the ledger keeps of a call: its annotation says as what."""
     raise NotImplementedError
 
 
-async def _asked(model: Model, request: ModelRequest, ctx: NodeContext, invocation: Invocation | None) -> Turn:
+async def _asked(
+    model: Model, request: ModelRequest, ctx: NodeContext, invocation: Invocation, queued: tuple[Message, ...]
+) -> Turn:
     """The answer to the request with what the person has said meanwhile behind it."""
-    if invocation is None or invocation.queued is None:
-        return Turn(await _streamed(model, request, ctx, invocation))
-    queued = await invocation.queued()
     wanted = replace(request, messages=(*request.messages, *queued)) if queued else request
     return Turn(await _streamed(model, wanted, ctx, invocation), queued)
 
@@ -105,6 +107,9 @@ async def _recovered(
 
 async def _streamed(model: Model, request: ModelRequest, ctx: NodeContext, invocation: Invocation | None) -> Reply:
     """The whole answer; its text goes out as it comes."""
+    frame, position = ctx.place
+    if frame.tree.control is not None:
+        frame.tree.control.model_asked(frame, position, request)
     assembler = Assembler(lambda: call_ids(request.messages))
     try:
         async with closing(model.stream(request)) as deltas:

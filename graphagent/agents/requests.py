@@ -99,19 +99,19 @@ def paired(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 def _is_paired(messages: Sequence[Message]) -> bool:
     """True if they are paired already, as in nearly every request: one look at each message, nothing is made."""
-    due: Iterator[ToolCall] = iter(())
+    due: Sequence[ToolCall] = ()  # calls whose results have to come next
     for message in messages:
-        call = next(due, None)
-        if call is not None:
-            if message.role != "tool" or message.tool_call_id != call.id:
+        if message.role == "tool":
+            if not due or message.tool_call_id != due[0].id:
                 return False
-        elif message.role == "tool":
+            due = due[1:]
+        elif due:
             return False
         elif calls := message.tool_calls:
             if len(calls) > 1 and len({call.id for call in calls}) < len(calls):
                 return False
-            due = iter(calls)
-    return next(due, None) is None
+            due = calls
+    return not due
 
 
 def _results(messages: Sequence[Message]) -> dict[int, dict[str, Message]]:

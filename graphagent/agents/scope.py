@@ -95,7 +95,8 @@ class Scope:
 
 def scope_of(ctx: NodeContext) -> Scope | None:
     """The scope that a node runs in; None outside of an agent."""
-    return ctx.context if isinstance(ctx.context, Scope) else None
+    context = ctx.context
+    return context if isinstance(context, Scope) else None
 
 
 def invocation_of(ctx: NodeContext) -> Invocation | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
@@ -21,13 +20,12 @@ class Parts(list[dict[str, Any]]):
     """Content of a `ToolResult` that goes to the model as message parts (dicts with a `type`), not as JSON text."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutcome:
+class ToolOutcome(NamedTuple):
     """One finished call. `content`: what the model reads; `error`: it says what went wrong; `ends_turn`: the tool asked
     for no summary; `stop`: the call ended the run, with this text; `asked`: what the agent that takes over is to do."""
 
     content: Content = ""
-    state_delta: Mapping[str, Any] = field(default_factory=dict)
+    state_delta: Mapping[str, Any] = {}
     transfer: str | None = None
     error: bool = False
     ends_turn: bool = False
@@ -36,8 +34,7 @@ class ToolOutcome:
 
     def record(self) -> dict[str, Any]:
         """Plain data for the ledger; what is empty is left out."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in fields.items() if value or name == "content"}
+        return {name: value for name, value in zip(self._fields, self, strict=True) if value or name == "content"}
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> ToolOutcome:
@@ -52,15 +49,14 @@ class ToolOutcome:
 def outcome_of(result: Any, state_delta: Mapping[str, Any]) -> ToolOutcome:
     """The outcome of what a tool returned; `state_delta` is what it put into its context. Raises ToolError for a value
     that JSON can't hold."""
-    told = result if isinstance(result, ToolResult) else ToolResult(result)
-    return ToolOutcome(
-        encoded(told.content),
-        plain({**state_delta, **told.state_delta}, "state delta") if state_delta or told.state_delta else {},
-        told.transfer,
-        told.error,
-        told.skip_summarization,
-        asked=told.asked,
-    )
+    told = result if isinstance(result, ToolResult) else None
+    content = encoded(result if told is None else told.content)
+    if told is not None and told.state_delta:
+        state_delta = {**state_delta, **told.state_delta}
+    delta = plain(state_delta, "state delta") if state_delta else {}
+    if told is None:
+        return ToolOutcome(content, delta)
+    return ToolOutcome(content, delta, told.transfer, told.error, told.skip_summarization, asked=told.asked)
 
 
 def failure(text: str) -> ToolOutcome:

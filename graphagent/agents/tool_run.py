@@ -41,6 +41,8 @@ class ToolRun:
     `call`: as the model made it; `arguments`: as they are used, after callbacks and approval.
     """
 
+    __slots__ = ("arguments", "call", "context", "given", "node", "options", "outcome", "reentrant", "tool")
+
     def __init__(
         self, call: ToolCall, tool: Tool, node: PartContext, invocation: Invocation | None, options: ToolOptions
     ) -> None:
@@ -64,14 +66,16 @@ class ToolRun:
     async def prepare(self) -> None:
         """Callbacks, check of the arguments, permission, approval. Raises InterruptSignal while a person is asked."""
         try:
-            await self._before()
+            if self.options.callbacks:
+                await self._before()
         except StopAgent:
             raise
         except Exception as error:
             self._refuse_broken()
             self.outcome = failure(f"a callback before tool '{self.call.name}' failed: {_said(error)}")
             return
-        if self.given is UNSET and not self._wrong():
+        guarded = self.options.permission is not None or self.tool.needs_approval
+        if self.given is UNSET and not self._wrong() and guarded:
             await self._permit()
 
     async def _before(self) -> None:
@@ -127,21 +131,18 @@ class ToolRun:
         engine raises."""
         claim = await self.node.claim("call", _record, False, self.reentrant)
         if claim.open:
-            await self._carry_out(claim)
+            try:
+                outcome = await self._finished()
+            except anyio.get_cancelled_exc_class():
+                if not self.reentrant:
+                    await self._cancelled(claim)
+                raise
+            await self.node.commit(claim, outcome.record(), final=True)
         else:
-            self.outcome = ToolOutcome.of(claim.result)
-        if self.outcome is not None and self.outcome.stop is not None:
-            raise StopAgent(self.outcome.stop)
-
-    async def _carry_out(self, claim: Claim) -> None:
-        try:
-            outcome = await self._finished()
-        except anyio.get_cancelled_exc_class():
-            if not self.reentrant:
-                await self._cancelled(claim)
-            raise
-        await self.node.commit(claim, outcome.record(), final=True)
+            outcome = ToolOutcome.of(claim.result)
         self.outcome = outcome
+        if outcome.stop is not None:
+            raise StopAgent(outcome.stop)
 
     async def _cancelled(self, claim: Claim) -> None:
         """Record that the call was cut off, so that whoever goes on knows: it is never run again blindly."""
@@ -154,23 +155,24 @@ class ToolRun:
     async def _finished(self) -> ToolOutcome:
         """The outcome after all attempts and callbacks; every error of theirs becomes part of it."""
         try:
-            result = await self._attempts() if self.given is UNSET else _told(self.given)
-            result = await self._after(result)
+            result = await self._attempts() if self.given is UNSET else self.given
+            if self.options.callbacks:
+                result = await self._after(_told(result))
             return outcome_of(result, self.context.state_delta)
         except StopAgent as stop:
             return ToolOutcome(stop=str(stop) or "stopped", error=True)
         except ToolError as error:
             return failure(f"tool '{self.call.name}' failed: {error}")
 
-    async def _attempts(self) -> ToolResult:
+    async def _attempts(self) -> Any:
         policy = getattr(self.tool, "retry", None) or self.options.retry
-        began, attempt = self.node.clock.monotonic(), 0
+        began, attempt = 0.0 if policy is None else self.node.clock.monotonic(), 0
         while True:
             attempt += 1
             self.context.state_delta.clear()
             error: Exception
             try:
-                return _told(await self._once())
+                return await self._once()
             except StopAgent:
                 raise
             except asyncio.CancelledError as cancelled:
@@ -200,9 +202,13 @@ class ToolRun:
     async def _once(self) -> Any:
         """What one attempt returned. A question that the tool asked unwinds it, also if it swallowed the signal."""
         result: Any = None
+        timeout: float | None = getattr(self.tool, "timeout", None)
         with nullcontext() if self.reentrant else inside_step(f"tool {self.call.name}"):
             try:
-                result = await self._in_time()
+                if timeout is None:
+                    result = await self.tool.call(self.arguments, self.context)
+                else:
+                    result = await self._in_time(timeout)
             except BaseExceptionGroup as group:  # it asked inside a task group
                 if not self.node.asked or group.split((InterruptSignal, Exception))[1] is not None:
                     raise
@@ -211,10 +217,7 @@ class ToolRun:
         self._refuse_broken()
         return result
 
-    async def _in_time(self) -> Any:
-        timeout: float | None = getattr(self.tool, "timeout", None)
-        if timeout is None:
-            return await self.tool.call(self.arguments, self.context)
+    async def _in_time(self, timeout: float) -> Any:
         with anyio.move_on_after(timeout):
             return await self.tool.call(self.arguments, self.context)
         raise TimeoutError(f"it took longer than its {timeout} s")
@@ -222,13 +225,14 @@ class ToolRun:
     def _refuse_broken(self) -> None:
         """Raise what the engine raised inside the tool: that is a failure of the run, not a result of the tool."""
         broken = self.node.broken
+        if broken is None:
+            return
         if isinstance(broken, UsageError) and not self.reentrant:
             raise UsageError(
                 f"tool '{self.call.name}' asks a question, or uses its context otherwise, as only one declared with "
                 f"reentrant=True may: {broken}"
             ) from broken
-        if broken is not None:
-            raise broken
+        raise broken
 
     async def _recovered(self, error: Exception) -> ToolResult | None:
         for callback in self.options.callbacks:

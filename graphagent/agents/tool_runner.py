@@ -10,8 +10,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -36,15 +36,14 @@ Slot = ToolRun | ToolOutcome | None
 """A call's place in the round: on its way, finished without running, or not run here."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRound:
+class ToolRound(NamedTuple):
     """What came of a round of calls. `messages`: results in call order; `deferred`: calls that somebody else answers,
     so that the run ends here; `handed`: the agent that takes over, and what it is to do; `ends_turn`: a tool wants no
     further model call.
     `state_delta`: for the session's state, later calls over earlier ones."""
 
     messages: tuple[Message, ...] = ()
-    state_delta: Mapping[str, Any] = field(default_factory=dict)
+    state_delta: Mapping[str, Any] = {}
     deferred: tuple[ToolCall, ...] = ()
     handed: Handed | None = None
     ends_turn: bool = False
@@ -92,7 +91,9 @@ def _slot(
     invocation: Invocation | None,
     options: ToolOptions,
 ) -> Slot:
-    call, tool = _found(call, known)
+    tool = known.get(call.name)
+    if tool is None:
+        call, tool = _handover(call, known.get(TRANSFER))
     if tool is None:
         return failure(_unknown(call.name, known))
     if tool.external or (options.deferred is not None and options.deferred(call)):
@@ -100,12 +101,12 @@ def _slot(
     return ToolRun(call, tool, PartContext(ctx, number, f"{number}:{call.name}:{call.id}"), invocation, options)
 
 
-def _found(call: ToolCall, known: Mapping[str, Tool]) -> tuple[ToolCall, Tool | None]:
-    """The call and its tool. A call of an agent by its name is meant as a handover to it."""
-    handover = known.get(TRANSFER)
-    if call.name not in known and isinstance(handover, TransferTool) and handover.knows(call.name):
-        return handover.rewritten(call), handover
-    return call, known.get(call.name)
+def _handover(call: ToolCall, tool: Tool | None) -> tuple[ToolCall, Tool | None]:
+    """A call of an agent by its name, meant as a handover to it: as a call of the tool that hands over. No tool if it
+    isn't one."""
+    if isinstance(tool, TransferTool) and tool.knows(call.name):
+        return tool.rewritten(call), tool
+    return call, None
 
 
 def _unknown(name: str, known: Mapping[str, Tool]) -> str:
@@ -168,10 +169,12 @@ def _round(calls: Sequence[ToolCall], known: Mapping[str, Tool], slots: Sequence
     """The round as it stands: a call without an outcome was cancelled."""
     state_delta: dict[str, Any] = {}
     messages: list[Message] = []
+    deferred: list[ToolCall] = []
     handed: Handed | None = None
     ends_turn = False
     for call, slot in zip(calls, slots, strict=True):
         if slot is None:
+            deferred.append(call)
             continue
         outcome = slot if isinstance(slot, ToolOutcome) else slot.outcome or CANCELLED
         if (agent := outcome.transfer) is not None:
@@ -181,9 +184,8 @@ def _round(calls: Sequence[ToolCall], known: Mapping[str, Tool], slots: Sequence
                 handed = Handed(agent, outcome.asked)
             else:
                 outcome = failure(f"the conversation goes to '{handed.agent}' already")
-        state_delta |= outcome.state_delta
+        state_delta.update(outcome.state_delta)
         messages.append(outcome.message(call))
         tool = known.get(call.name)
         ends_turn |= not outcome.error and (outcome.ends_turn or (tool is not None and tool.ends_turn))
-    deferred = tuple(call for call, slot in zip(calls, slots, strict=True) if slot is None)
-    return ToolRound(tuple(messages), state_delta, deferred, handed, ends_turn)
+    return ToolRound(tuple(messages), state_delta, tuple(deferred), handed, ends_turn)

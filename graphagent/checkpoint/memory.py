@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from graphagent.checkpoint.finding import Extent, RunInfo, RunQuery, is_root_frame, page_of, told, verdict_on
 from graphagent.checkpoint.fold import Change, fold_lists, fold_values, merge_lists
 from graphagent.checkpoint.lease import check_name, lease_lost, lineage_busy, no_such_row, row_exists
 from graphagent.checkpoint.record import (
@@ -205,6 +206,10 @@ class MemoryCheckpoints:
         start = 0 if limit is None else max(0, end - limit)
         return [self._header(lineage, namespace, frame, seq) for seq in reversed(frame.seqs[start:end])]
 
+    async def changes(self, lineage: str, namespace: str, first: int, last: int) -> list[Row]:
+        """The rows from `first` to `last` that are there, each with what it changed."""
+        return list(self._readable(lineage, namespace).between(first, last))
+
     @staticmethod
     def _header(lineage: str, namespace: str, frame: _Frame, seq: int) -> Header:
         row = frame.rows[seq]
@@ -233,6 +238,38 @@ class MemoryCheckpoints:
             prefix,
             limit,
         )
+
+    async def find_runs(self, query: RunQuery) -> list[RunInfo]:
+        """The runs that are wanted, the last written first."""
+        found = [
+            info
+            for lineage, frames in self._frames.items()
+            if query.names(lineage)
+            and (query.node is None or any(query.node in row.nodes for f in frames.values() for row in f.rows.values()))
+            for namespace, frame in frames.items()
+            if frame.seqs
+            and is_root_frame(namespace)
+            and (info := self._run(lineage, namespace, frame, query)) is not None
+        ]
+        return page_of(found, query)
+
+    def _run(self, lineage: str, namespace: str, frame: _Frame, query: RunQuery) -> RunInfo | None:
+        """A run as a list shows it; None if it isn't wanted."""
+        row = frame.rows[frame.seqs[-1]]
+        if not query.covers(row.created_at):
+            return None
+        document = self._graphs.get(row.fingerprint)
+        held = lineage in self._holders
+        verdict = verdict_on(row, held, document)
+        if not query.accepts(verdict):
+            return None
+        nodes = next((frame.rows[seq].nodes for seq in reversed(frame.seqs) if frame.rows[seq].nodes), ())
+        extent = Extent(len(frame.seqs), frame.rows[frame.seqs[0]].created_at, nodes)
+        return told((lineage, namespace), row, verdict, extent, document, "this process" if held else None)
+
+    async def written_elsewhere(self) -> str | None:
+        """None: nobody else can get at these rows."""
+        return None
 
     async def effects(self, lineage: str, namespace: str, base: int) -> list[EffectRow]:
         """The ledger of the activations that started from row `base`, by position, name and ordinal."""

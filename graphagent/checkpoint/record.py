@@ -147,7 +147,7 @@ class ActivationRow:
     note: Any = None  # plain data of the engine: usage, warnings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Unencoded:
     """A result that a store which isn't persistent keeps as it is. `plain()` encodes it; raises EncodeError."""
 
@@ -155,7 +155,7 @@ class Unencoded:
     plain: Callable[[], Any] = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EffectRow:
     """The ledger entry of one side effect. `committed` False: claimed, outcome unknown."""
 

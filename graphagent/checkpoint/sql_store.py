@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 
+from graphagent.checkpoint.finding import RunInfo, RunQuery
 from graphagent.checkpoint.lease import check_name
 from graphagent.checkpoint.plain_json import dumps, loads
 from graphagent.checkpoint.record import ActivationRow, EffectRow, Header, Loaded, PruneReport, Retention, Row
-from graphagent.checkpoint.sql import operations, queries
+from graphagent.checkpoint.sql import operations, queries, runs
 from graphagent.checkpoint.sql.driver import driver_for
 from graphagent.checkpoint.sql.heartbeat import Heartbeat
 from graphagent.checkpoint.sql.loading import Found, Place
@@ -219,6 +220,10 @@ class SqlCheckpoints:
         """Headers, newest first; an unknown lineage has none. `before`: only rows with a smaller seq."""
         return await self._driver.read(lambda: queries.history(lineage, namespace, limit, before), alone=True)
 
+    async def changes(self, lineage: str, namespace: str, first: int, last: int) -> list[Row]:
+        """The rows from `first` to `last` that are there, each with what it changed as plain data. Raises LoadError."""
+        return await self._driver.read(lambda: queries.changes(lineage, namespace, first, last), alone=True)
+
     async def namespaces(self, lineage: str) -> list[str]:
         """The frames of a lineage that have rows, sorted; `""` is the root."""
         return await self._driver.read(lambda: queries.namespaces(lineage), alone=True)
@@ -226,6 +231,14 @@ class SqlCheckpoints:
     async def lineages(self, *, prefix: str = "", limit: int | None = None) -> list[str]:
         """Lineages that have rows, sorted by code points."""
         return await self._driver.read(lambda: queries.lineages(prefix, limit), alone=True)
+
+    async def find_runs(self, query: RunQuery) -> list[RunInfo]:
+        """The runs that are wanted, the last written first. Raises LoadError."""
+        return await self._driver.read(lambda: runs.find_runs(query, self._dialect))
+
+    async def written_elsewhere(self) -> str | None:
+        """The name of the last other machine that held a lineage of this database; None if none is known of."""
+        return await self._driver.read(runs.written_elsewhere, alone=True)
 
     async def effects(self, lineage: str, namespace: str, base: int) -> list[EffectRow]:
         """The ledger of the activations that started from row `base`, by position, name and ordinal."""

@@ -16,6 +16,7 @@ import anyio.to_thread
 
 from graphagent.engine.cache import NodeCache, cache_key, cache_namespace
 from graphagent.engine.context import NodeContext, SyncContext
+from graphagent.engine.control import timed
 from graphagent.engine.hooks import NodeCallbacks, call_after, call_before, call_end, call_on_error
 from graphagent.engine.outcome import Outcome, failed, outcome_of
 from graphagent.engine.questions import InterruptSignal
@@ -92,12 +93,9 @@ async def run_activation(frame: Frame, position: int) -> Outcome:
     return await _Run(frame, position, activation, call).outcome()
 
 
-async def call_async(_: Frame, __: int, activation: Activation, state: Any, ctx: NodeContext | None, *, fn: Any) -> Any:
-    """Body of an async function node."""
-    try:
-        return await (fn(state) if ctx is None else fn(state, ctx))
-    except asyncio.CancelledError as error:
-        raise stray(error) from error
+def call_async(_: Frame, __: int, activation: Activation, state: Any, ctx: NodeContext | None, *, fn: Any) -> Any:
+    """Body of an async function node: what it returns is awaited."""
+    return fn(state) if ctx is None else fn(state, ctx)
 
 
 async def call_inline(
@@ -118,12 +116,14 @@ async def call_thread(
 class _Run:
     """One activation with anything around its function."""
 
+    __slots__ = ("activation", "attempts", "call", "ctx", "frame", "position", "state", "values")
+
     def __init__(self, frame: Frame, position: int, activation: Activation, call: NodeCall) -> None:
         self.frame = frame
         self.position = position
         self.activation = activation
         self.call = call
-        self.values = frame.given(activation)
+        self.values = frame.values if activation.overlay is None else frame.given(activation)
         self.state = frame.graph.schema.view(self.values)
         self.ctx = NodeContext(frame, position, activation)
         self.attempts = 0
@@ -135,8 +135,9 @@ class _Run:
         """
         schema = self.frame.graph.schema
         watch = Watch(self.values, schema.persistent) if self.frame.setup.debug else None
+        around = self.call.before or self.call.cache is not None
         try:
-            outcome = await self._called()
+            outcome = await (self._called() if around else self._attempted())
         except InterruptSignal:  # a callback asked
             outcome = self._asked()
         except Exception as error:
@@ -146,12 +147,18 @@ class _Run:
         if watch is not None:
             outcome = self._watched(watch, outcome)
         outcome.attempts = max(self.attempts, 1)
-        return await self._ended(outcome) if self.call.end and outcome.done else outcome
+        if not (self.call.end and outcome.done):
+            return outcome
+        try:
+            waits = call_end(self.call.callbacks, self.ctx, outcome)
+            return outcome if waits is None else await self._ended(outcome, waits)
+        except Exception as error:
+            return failed(_named(self.call, error, self.attempts))
 
     async def _called(self) -> Outcome:
         call = self.call
         if not call.before:
-            return await (self._attempted() if call.cache is None else self._through_cache())
+            return await self._through_cache()
         try:
             result = await call_before(call.callbacks, self.ctx, self.state)
         except Exception as error:
@@ -159,17 +166,11 @@ class _Run:
             raise
         return await self._through_cache() if result is UNSET else self._checked(result)
 
-    async def _ended(self, outcome: Outcome) -> Outcome:
-        """The outcome once all callbacks have finished their work with it; a failure if they can't."""
+    async def _ended(self, outcome: Outcome, waits: Awaitable[None]) -> Outcome:
+        """The outcome once all callbacks have finished their work with it; a failure if that takes too long."""
         timeout = self.frame.setup.limits.save_timeout
-        try:
-            waits = call_end(self.call.callbacks, self.ctx, outcome)
-            if waits is None:
-                return outcome
-            with at_most(timeout) as scope:
-                await waits
-        except Exception as error:
-            return failed(_named(self.call, error, self.attempts))
+        with at_most(timeout) as scope:
+            await waits
         if scope.cancelled_caught:
             text = f"node '{self.call.name}' ended, but its on_activation_end callbacks took longer than {timeout} s"
             return failed(NodeTimeout(f"{text} (limits.save_timeout)", node=self.call.name, attempts=self.attempts))
@@ -196,12 +197,14 @@ class _Run:
         began = self.frame.setup.clock.monotonic() if self.call.retry else 0.0
         while True:
             self.attempts += 1
-            self.ctx.restart(self.attempts)
+            if self.attempts > 1 or self.call.before:  # else the context is as it was made
+                self.ctx.restart(self.attempts)
             try:
                 result = await (self._body() if self.call.timeout is None else self._in_time())
             except InterruptSignal:
                 return self._asked()
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as raised:
+                error = stray(raised) if isinstance(raised, asyncio.CancelledError) else raised
                 if self.ctx.asked:
                     return self._asked()
                 delay = await self._delay(error, began)
@@ -221,12 +224,12 @@ class _Run:
             return outcome
 
     def _body(self) -> Awaitable[Any]:
-        ctx = self.ctx if self.call.context else None
-        return self.call.body(self.frame, self.position, self.activation, self.state, ctx)
+        call = self.call
+        return call.body(self.frame, self.position, self.activation, self.state, self.ctx if call.context else None)
 
     async def _in_time(self) -> Any:
         timeout = self.call.timeout
-        with anyio.move_on_after(timeout) as scope:
+        with anyio.move_on_after(timeout) as scope, timed(self.frame.tree, scope):
             return await self._body()
         assert scope.cancelled_caught
         raise NodeTimeout(

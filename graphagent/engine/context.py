@@ -121,7 +121,8 @@ class NodeContext:
     @property
     def invocation(self) -> Any:
         """The invocation of the agent around this run: the caller's context, or its `invocation`."""
-        return getattr(self.context, "invocation", self.context)
+        context = self._frame.context
+        return getattr(context, "invocation", context)
 
     @property
     def services(self) -> Any:

@@ -91,17 +91,14 @@ class _Eager:
         if isinstance(step, Stop):
             self.stop = step if frame.marking.frontier else None
             return
-        busy = {origin.node for origin in self.running}
-        bound = frame.setup.limits.max_concurrency
-        for position in step.todo:
+        ready = self._ready(step)
+        control = frame.tree.control
+        if control is not None and ready:
+            self.stop = await control.before(frame, Step(tuple(ready), step.nodes))
+            if self.stop is not None:
+                return
+        for position in ready:
             origin = frame.origin(position)
-            if origin in self.running or origin in self.ended or origin.node in busy:
-                continue
-            if bound is not None and 0 < bound <= len(self.running):
-                break
-            if frame.steps + len(self.running) >= frame.step_bound:
-                break
-            busy.add(origin.node)
             scope = self.running[origin] = anyio.CancelScope()
             emitter = frame.tree.emitter
             if emitter is not None and (
@@ -113,6 +110,23 @@ class _Eager:
             begun.values = frame.inputs.get(origin, frame.values)
             frame.started.setdefault(origin, frame.seq)
             group.start_soon(self._one, begun, position, origin, scope)
+
+    def _ready(self, step: Step) -> list[int]:
+        """The positions of a step that start now: one activation of a node at a time, within the bounds."""
+        frame, bound = self.frame, self.frame.setup.limits.max_concurrency
+        room = frame.step_bound - frame.steps - len(self.running)
+        if bound is not None and bound > 0:
+            room = min(room, bound - len(self.running))
+        busy = {origin.node for origin in self.running}
+        ready: list[int] = []
+        for position in step.todo:
+            origin = frame.origin(position)
+            if len(ready) >= room:
+                break
+            if origin not in self.running and origin not in self.ended and origin.node not in busy:
+                busy.add(origin.node)
+                ready.append(position)
+        return ready
 
     async def _one(self, frame: Frame, position: int, origin: Origin, scope: anyio.CancelScope) -> None:
         began = self.done
@@ -195,6 +209,8 @@ class _Eager:
                 questions=tuple(replace(q, position=moved.get(q.position, q.position)) for q in self.stop.questions)
             )
         self._note_writes(origin, outcome)
+        if frame.tree.control is not None:
+            frame.tree.control.after(frame, (origin.node,), result.merged, {position: outcome})
         if emitter is not None and (waits := emitter.step_ended(frame, result.merged, {position: outcome}, places)):
             await waits
         if breaks is not None and (self.stop is None or self.stop.kind != "failed"):

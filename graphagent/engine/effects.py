@@ -80,7 +80,7 @@ class Ledger:
     def __init__(self, frame: Frame, origin: Origin) -> None:
         self._frame = frame
         self._origin = origin
-        self._instant = is_instant(frame.store)
+        self._instant = frame.tree.instant or is_instant(frame.store)
         self._counts: dict[str, int] = {}
         self._before: dict[str, int] = {}
         self._known: dict[tuple[str, int], EffectRow] | None = {} if frame.unmet else None
@@ -115,8 +115,10 @@ class Ledger:
                 key=key(),
             )
         if row is None:
-            await self._refuse_cancelled()
-            await self._whole(EffectRow(self._origin.base, self._origin.position, name, ordinal, committed=False))
+            if not self._instant or self._frame.tree.cancelled or _was_cancelled():
+                await anyio.lowlevel.checkpoint_if_cancelled()  # what is cancelled already is not begun
+            begun = EffectRow(self._origin.base, self._origin.position, name, ordinal, committed=False)
+            await (self._write(begun) if self._instant else self._whole(begun))
         return Claim(name, ordinal, fn, unknown=row is not None)
 
     async def commit(self, claim: Claim, result: Any, *, final: bool = False) -> None:
@@ -127,7 +129,7 @@ class Ledger:
         kept, problem = self._kept(claim, result, final)
         origin = self._origin
         row = EffectRow(origin.base, origin.position, claim.name, claim.ordinal, committed=True, result=kept)
-        await self._whole(row)
+        await (self._write(row) if self._instant else self._whole(row))
         if problem is not None:
             raise problem
         claim.open, claim.result = False, result
@@ -141,12 +143,6 @@ class Ledger:
                 newer = {key: row for key, row in self._written.items() if row.committed or key not in found}
                 self._known = {**found, **newer}
         return self._known
-
-    async def _refuse_cancelled(self) -> None:
-        """What is cancelled already is not begun."""
-        if self._instant and not self._frame.tree.cancelled and not _was_cancelled():
-            return
-        await anyio.lowlevel.checkpoint_if_cancelled()
 
     def _kept(self, claim: Claim, result: Any, final: bool) -> tuple[Any, EncodeError | None]:
         """The result as it is stored. One that can't be stored still commits the effect, which did happen."""
@@ -164,13 +160,10 @@ class Ledger:
         return encoded if store is None or store.persistent else copy.deepcopy(encoded), None
 
     async def _whole(self, row: EffectRow) -> None:
-        """Write a row, also when the run is being cancelled: what was done is recorded, and no claim is left behind of
-        which nobody knows whether it was written."""
-        if self._instant:
+        """Write a row to a store that may wait, also when the run is being cancelled: what was done is recorded, and no
+        claim is left behind of which nobody knows whether it was written."""
+        with anyio.CancelScope(shield=True):
             await self._write(row)
-        else:
-            with anyio.CancelScope(shield=True):
-                await self._write(row)
 
     async def _write(self, row: EffectRow) -> None:
         frame, known = self._frame, await self._load() if self._known is None else self._known

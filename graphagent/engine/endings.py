@@ -16,12 +16,15 @@ from graphagent.errors import EncodeError, GraphAgentError
 async def end(frame: Frame, stop: Stop) -> Stop:
     """Write what a stop leaves behind. Writing is not cut short by a cancellation."""
     if stop.kind == "completed" and (frame.ended or not frame.tree.durable):
-        return stop
-    if frame.tree.instant and stop.kind != "limit":  # a landing node may wait
-        return await _end(frame, stop)
-    with anyio.CancelScope(shield=True):
-        return await _end(frame, stop)
-    raise AssertionError("a shielded scope doesn't swallow")
+        pass
+    elif frame.tree.instant and stop.kind != "limit":  # a landing node may wait
+        stop = await _end(frame, stop)
+    else:
+        with anyio.CancelScope(shield=True):
+            stop = await _end(frame, stop)
+    if frame.tree.control is not None:
+        await frame.tree.control.ended(frame, stop)
+    return stop
 
 
 async def _end(frame: Frame, stop: Stop) -> Stop:
@@ -59,7 +62,7 @@ async def _limit(frame: Frame, stop: Stop) -> Stop:
     name = frame.setup.limits.landing
     if frame.held or name is None or not is_root(frame.namespace) or frame.landed:
         frame.held = {position: outcome for position, outcome in frame.held.items() if outcome.done}
-        if frame.held or not frame.setup.save_each_step:
+        if frame.tree.durable:
             await save_stop(frame, "error", note={"limit": stop.reason})
         return stop
     frame.landed = True

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 
 from graphagent.engine.attempt import run_activation
+from graphagent.engine.control import timed
 from graphagent.engine.frame import Frame
 from graphagent.engine.persist import keep
 from graphagent.errors import NodeTimeout
@@ -28,7 +29,7 @@ async def execute(frame: Frame, todo: Sequence[int]) -> None:
         return
     timeout = frame.setup.limits.step_timeout
     if timeout is not None:
-        with anyio.move_on_after(timeout) as scope:
+        with anyio.move_on_after(timeout) as scope, timed(frame.tree, scope):
             await _Wide(frame, todo).run()
         if scope.cancelled_caught:
             raise _too_long(frame, todo, timeout)

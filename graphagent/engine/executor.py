@@ -16,6 +16,7 @@ from graphagent.clock import Clock, SystemClock
 from graphagent.engine.admit import admit
 from graphagent.engine.channel import Channel
 from graphagent.engine.conflict import ConflictPolicy, take_lineage
+from graphagent.engine.control import current_control
 from graphagent.engine.eager import run_eager
 from graphagent.engine.frame import Frame, Mode, Setup, Step, Tree
 from graphagent.engine.hooks import NodeCallbacks
@@ -278,7 +279,7 @@ class Executor(TimeTravel):
 
     def _tree(self, lineage: str, context: Any, budget: Budget | None, emitter: Emitter | None) -> Tree:
         tree = Tree(lineage, fresh_id(), Meter(self._options.clock, budget), context, self._store)
-        tree.emitter, tree.durable = emitter, self._durable
+        tree.emitter, tree.durable, tree.control = emitter, self._durable, current_control()
         tree.waits = getattr(self._store, "remote", False)
         tree.life = getattr(self._store, "life", "")
         tree.instant = emitter is None and is_instant(self._store)

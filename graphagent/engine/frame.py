@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from graphagent.engine.attempt import NodeCall
+    from graphagent.engine.control import Control
     from graphagent.engine.lone import LoneNode
     from graphagent.engine.plan import Stop
     from graphagent.engine.stream import Emitter
@@ -89,6 +90,7 @@ class Tree:
     store: CheckpointStore | None = None
     lease: Lease | None = None
     emitter: Emitter | None = None
+    control: Control | None = None  # a debugger that may hold the run between steps
     warnings: list[str] = field(default_factory=list)
     stop: str | None = None  # "pause" (graceful), "forced" or "cancel": seen between steps
     cancelled: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphagent.engine.endings import end, unstorable
 from graphagent.engine.execute import execute
-from graphagent.engine.frame import RECENT, Frame
+from graphagent.engine.frame import RECENT, Frame, Step
 from graphagent.engine.lone import is_lone, run_lone
 from graphagent.engine.outcome import Outcome
 from graphagent.engine.persist import save_step
@@ -16,9 +16,11 @@ from graphagent.errors import EncodeError, NodeTimeout
 
 async def run_supersteps(frame: Frame) -> Stop:
     """Run a frame until it ends, for whatever reason; what it did is in the frame and in the store."""
-    emitter = frame.tree.emitter
+    emitter, control = frame.tree.emitter, frame.tree.control
     while True:
-        step = (await run_lone(frame) if is_lone(frame) else None) or plan(frame)
+        step = (await run_lone(frame) if control is None and is_lone(frame) else None) or plan(frame)
+        if control is not None and isinstance(step, Step):
+            step = await control.before(frame, step) or step
         if isinstance(step, Stop):
             return await end(frame, step)
         places = () if emitter is None else places_of(frame)
@@ -45,6 +47,8 @@ async def run_supersteps(frame: Frame) -> Stop:
             return await end(frame, unstorable(frame, error))
 
         outcomes = advance(frame, result, step.nodes)
+        if control is not None:
+            control.after(frame, step.nodes, result.merged, outcomes)
         if emitter is not None and (waits := emitter.step_ended(frame, result.merged, outcomes, places)):
             await waits
         if breaks is not None:

@@ -73,7 +73,8 @@ class PartContext(NodeContext):
     async def commit(self, claim: Claim, result: Any, *, final: bool = False) -> None:
         """See `NodeContext.commit`."""
         try:
-            await self._parent.commit(claim, result, final=final)
+            assert self._parent._ledger is not None
+            await self._parent._ledger.commit(claim, result, final=final)
         except Exception as error:
             self.broken = error
             raise

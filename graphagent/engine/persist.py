@@ -303,6 +303,8 @@ async def _append(
     frame.fresh, frame.ended, frame.head = False, last.source == "end", last.seq
     if release:
         tree.released = True
+    if tree.control is not None:
+        tree.control.wrote(frame, rows)
     if tree.emitter is not None:
         await tree.emitter.checkpoint(frame, rows)
     if not setup.save_each_step:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from graphagent.checkpoint.record import Question
+from graphagent.engine.html import table
 from graphagent.engine.limits import Usage
 from graphagent.errors import LimitReached, RunCancelled, RunInterrupted, RunStalled
 
@@ -63,6 +64,10 @@ class RunResult:
     def ok(self) -> bool:
         """True if the run completed."""
         return self.status == "completed"
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        return table(self)
 
     def unwrap(self) -> Any:
         """The state of a completed run; raises the typed error of any other."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphagent.engine.frame import Frame, Step
-from graphagent.engine.merge import Merged, merge_writes
+from graphagent.engine.merge import Merged, merge_writes, writers_of
 from graphagent.engine.outcome import Outcome
 from graphagent.engine.plan import Stop
 from graphagent.errors import GraphAgentError, RouteError, StepFailed
@@ -21,7 +21,8 @@ MEMO_WIDTH, MEMO_SIZE = 8, 1024
 
 
 class Result(NamedTuple):
-    """A step that can be written: what changed, and where the run stands then. `note` has decisions to replay."""
+    """A step that can be written: what changed, and where the run stands then. `note` has decisions to replay, and who
+    of several activations wrote what (see `writers_of`)."""
 
     merged: Merged
     marking: Marking
@@ -37,6 +38,7 @@ async def settle(frame: Frame, step: Step) -> Result | Stop:
     frontier = frame.marking.frontier
     if len(held) < len(frontier):
         return _unfinished(frame)
+    by: Mapping[str, Any] = {}
     try:
         if len(frontier) == 1:
             outcome = held[0]
@@ -50,12 +52,15 @@ async def settle(frame: Frame, step: Step) -> Result | Stop:
                 return _unfinished(frame)
             writes = [(step.nodes[i], outcome.update) for i, outcome in enumerate(outcomes)]
             merged = merge_writes(frame.graph.schema, frame.values, writes)
+            if frame.store is not None and frame.setup.save_each_step:
+                by = writers_of(frame.graph.schema, frame.values, merged)
             completions = tuple(
                 [await completion(frame, i, outcome, merged.state) for i, outcome in enumerate(outcomes)]
             )
     except GraphAgentError as error:
         return Stop("failed", str(error), error=error)
-    return Result(merged, _fired(frame, completions), _decisions(frame, completions))
+    decisions = _decisions(frame, completions)
+    return Result(merged, _fired(frame, completions), {**(decisions or {}), "by": by} if by else decisions)
 
 
 def _fired(frame: Frame, completions: tuple[Completion, ...]) -> Marking:

@@ -89,43 +89,41 @@ class ScriptedModel:
             return item(request)
         return item
 
-    def _deltas(self, item: Item, number: int) -> Iterator[Delta | Exception]:
+    def _deltas(self, item: Item, number: int) -> Sequence[Delta | Exception]:
         """An item as deltas, the end announced; an exception stands for itself."""
-        if isinstance(item, Exception) or (isinstance(item, type) and issubclass(item, Exception)):
-            yield item if isinstance(item, Exception) else item()
-            return
-        ended = False
-        for delta in self._parts(item, number):
-            ended = ended or not isinstance(delta, Delta) or delta.finish_reason is not None
-            yield delta
-        if not ended:
-            yield Delta(finish_reason="stop", usage=self._usage)
-
-    def _parts(self, item: Item, number: int) -> Iterator[Delta | Exception]:
-        if isinstance(item, str):
-            yield from self._spoken(text=item)
-        elif isinstance(item, Message):
+        if isinstance(item, Mapping):
+            return self._said(item, number)
+        if isinstance(item, Message):
             calls = [call.model_dump() for call in item.tool_calls]
-            yield from self._said({"content": item.text, "reasoning": item.reasoning, "tool_calls": calls}, number)
-        elif isinstance(item, Mapping):
-            yield from self._said(item, number)
+            return self._said({"content": item.text, "reasoning": item.reasoning, "tool_calls": calls}, number)
+        if isinstance(item, Exception) or (isinstance(item, type) and issubclass(item, Exception)):
+            return [item if isinstance(item, Exception) else item()]
+        if isinstance(item, str):
+            deltas: list[Delta | Exception] = [*self._spoken(text=item)]
         elif isinstance(item, Sequence):
-            yield from (Delta(part) if isinstance(part, str) else part for part in item)
+            deltas = [Delta(part) if isinstance(part, str) else part for part in item]
         else:
             raise self._no_item(item)
+        if not any(not isinstance(delta, Delta) or delta.finish_reason is not None for delta in deltas):
+            deltas.append(Delta(finish_reason="stop", usage=self._usage))
+        return deltas
 
-    def _said(self, item: Mapping[str, Any], number: int) -> Iterator[Delta]:
+    def _said(self, item: Mapping[str, Any], number: int) -> list[Delta]:
         for key in item:
             if key not in _KEYS:
                 raise ValueError(f"an item of model '{self.name}' has '{key}': {alternatives(key, _KEYS)}")
-        yield from self._spoken(reasoning=item.get("reasoning") or "")
-        yield from self._spoken(text=item.get("content") or "")
-        calls = tuple(
+        deltas: list[Delta] = []
+        if reasoning := item.get("reasoning"):
+            deltas += self._spoken(reasoning=reasoning)
+        if text := item.get("content"):
+            deltas += self._spoken(text=text)
+        calls = [
             ToolCallDelta(place, call.get("id") or f"call_{number}_{place}", call["name"], call.get("arguments", ""))
             for place, call in enumerate(item.get("tool_calls") or ())
-        )
+        ]
         reason = item.get("finish_reason") or ("tool_calls" if calls else "stop")
-        yield Delta(tool_calls=calls, finish_reason=reason, usage=self._usage)
+        deltas.append(Delta(tool_calls=tuple(calls), finish_reason=reason, usage=self._usage))
+        return deltas
 
     def _spoken(self, text: str = "", reasoning: str = "") -> Iterator[Delta]:
         """One of the two, whole or in pieces."""

@@ -16,11 +16,16 @@ from typing import Any
 
 import anyio
 
-from graphagent.testing import store_cases, store_cases_lease, store_cases_upkeep
+from graphagent.testing import store_cases, store_cases_find, store_cases_lease, store_cases_upkeep
 from graphagent.testing.store_cases import Stores
 
 Case = Callable[[Stores], Awaitable[None]]
-CASES: tuple[Case, ...] = (*store_cases.CASES, *store_cases_lease.CASES, *store_cases_upkeep.CASES)
+CASES: tuple[Case, ...] = (
+    *store_cases.CASES,
+    *store_cases_lease.CASES,
+    *store_cases_upkeep.CASES,
+    *store_cases_find.CASES,
+)
 """Every promise of `graphagent.checkpoint.store.CheckpointStore`, as functions that take the factory of a store."""
 
 
@@ -29,7 +34,8 @@ def checkpoint_store_suite(factory: Stores, *, backend: str = "asyncio") -> type
 
     `factory` is called without arguments and returns an open-able store (an async context manager); for a persistent
     store every call must lead to the same database, which needs not be empty. `backend` is anyio's: `asyncio` or
-    `trio`. Cases that don't apply to a store that isn't persistent raise `unittest.SkipTest`.
+    `trio`. Cases that don't apply raise `unittest.SkipTest`: to a store that isn't persistent, or one whose runs can't
+    be searched (`SearchableRuns`).
     """
 
     def method(case: Case) -> Callable[[Any], None]:

@@ -17,3 +17,9 @@ def test_the_workload_does_its_work(peer: str, workload: str) -> None:
 def test_sessions_and_checkpoints_in_sqlite_take_no_thread() -> None:
     """A run with both in one file hands nothing over to a thread."""
     assert measurement("ours", ("W9s", 1), "--mode", "handoffs")["handoffs"] == 0
+
+
+def test_calls_per_step_of_an_agent() -> None:
+    """A step of an agent in memory takes at most 290 calls, as cProfile counts them, those of the script included."""
+    found = measurement("ours", ("W9", 1), "--mode", "calls")
+    assert found["calls"] / found["steps"] <= 290

@@ -173,12 +173,12 @@ async def test_e75_history_is_newest_first(store: Any, engine: Any, lineage: str
 
 
 async def test_e76_nothing_is_dropped_silently(store: Any, lineage: str) -> None:
-    """There is no hidden limit: a run of 130 steps keeps 131 rows, each of which loads."""
+    """There is no hidden limit: a run of 130 steps keeps a row for each, one for its input and one for its limit."""
     executor = Executor(counting(), store, limits=Limits(max_steps=130))
     result = await executor.run(lineage=lineage)
     assert result.status == "limit_reached"
     headers = await executor.history(lineage)
-    assert [h.seq for h in headers] == list(range(130, -1, -1))
+    assert [h.seq for h in headers] == list(range(131, -1, -1))
     assert [(await executor.state(lineage, seq)).n for seq in (0, 1, 64, 129, 130)] == [0, 1, 64, 129, 130]
 
 
@@ -188,13 +188,13 @@ async def test_e76_prune_keeps_what_the_policy_says(store: Any, lineage: str) ->
     await executor.run(lineage=lineage)
     await executor.run(lineage=f"{lineage}-other")
     dry = await executor.prune(Retention(keep_last=5), lineage=lineage, dry_run=True)
-    assert len(await executor.history(lineage)) == 13
+    assert len(await executor.history(lineage)) == 14
     report = await executor.prune(Retention(keep_last=5), lineage=lineage)
-    assert (report.rows, report.lineages) == (dry.rows, dry.lineages) == (8, 1)
-    assert [h.seq for h in await executor.history(lineage)] == [12, 11, 10, 9, 8]
-    assert len(await executor.history(f"{lineage}-other")) == 13
-    states = [await executor.state(lineage, seq) for seq in (8, 12)]
-    assert [(state.n, len(state.log)) for state in states] == [(8, 8), (12, 12)]
+    assert (report.rows, report.lineages) == (dry.rows, dry.lineages) == (9, 1)
+    assert [h.seq for h in await executor.history(lineage)] == [13, 12, 11, 10, 9]
+    assert len(await executor.history(f"{lineage}-other")) == 14
+    states = [await executor.state(lineage, seq) for seq in (9, 13)]
+    assert [(state.n, len(state.log)) for state in states] == [(9, 9), (12, 12)]
     assert (await executor.resume(lineage)).state.n == 24
 
 

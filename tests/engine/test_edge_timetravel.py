@@ -20,7 +20,8 @@ async def test_e59_the_step_limit_counts_one_run(store: Any, engine: Any, lineag
     first = await Executor(graph, store, engine, limits=Limits(max_steps=3)).run(lineage=lineage)
     assert (first.status, first.steps, first.state.log) == ("limit_reached", 3, ["a", "b", "a"])
     assert first.reason.startswith("steps: 3 steps are done and 'b' would be next")
-    assert first.checkpoint == f"{lineage}:3"
+    assert first.checkpoint == f"{lineage}:4"
+    assert (await store.load(lineage)).row.note == {"limit": first.reason}  # for whoever finds the run later
     second = await Executor(graph, store, engine, limits=Limits(max_steps=5)).resume(lineage)
     assert (second.status, second.steps, second.state.log) == ("limit_reached", 5, ["a", "b"] * 4)
     assert [header.step for header in await store.history(lineage, limit=1)] == [8]

@@ -62,17 +62,22 @@ class Nodes:
 
 
 def graph_with(
-    builder: Builder, region: tuple[str, str], nodes: Nodes, breaks: random.Random | None = None
+    builder: Builder,
+    region: tuple[str, str],
+    nodes: Nodes,
+    breaks: random.Random | None = None,
+    *,
+    state: type[Trace] = Trace,
 ) -> CompiledGraph:
     """The region as a graph of those nodes, with `breaks` breakpoints on some of them."""
-    graph = StateGraph(Trace)
+    graph = StateGraph(state)
     if breaks is not None:
         graph.interrupt_before_nodes(*(name for name in builder.nodes if breaks.random() < 0.1))
         graph.interrupt_after_nodes(*(name for name in builder.nodes if breaks.random() < 0.1))
     for name in builder.nodes:
         kind, targets = builder.kinds.get(name, ("edges", []))
         if name in builder.children:
-            graph.add_subgraph_node(name, graph_with(*builder.children[name], nodes, breaks))
+            graph.add_subgraph_node(name, graph_with(*builder.children[name], nodes, breaks, state=state))
             continue
         graph.add_node(name, nodes.run(name, kind, targets), destinations=targets if kind == "fan" else None)
         if kind == "some":

@@ -38,7 +38,7 @@ Held = tuple[int, int]
 def renew(leases: Sequence[Held], ttl: float, dialect: Dialect) -> Operation[dict[Held, bool]]:
     """Renew leases; returns those that are still held, and whether their owner was asked to cancel."""
     sql = (
-        f"UPDATE ga_lineages SET expires = {dialect.now} + {ttl!r} WHERE owner IS NOT NULL AND (id, token) IN "
+        f"UPDATE ga_lineages SET expires = {dialect.now} + {ttl!r} WHERE expires >= 0 AND (id, token) IN "
         "(VALUES {}) RETURNING id, token, cancel"
     )
     return (yield from _in_chunks(leases, sql))
@@ -46,7 +46,7 @@ def renew(leases: Sequence[Held], ttl: float, dialect: Dialect) -> Operation[dic
 
 def look(leases: Sequence[Held]) -> Operation[dict[Held, bool]]:
     """As `renew`, without renewing."""
-    sql = "SELECT id, token, cancel FROM ga_lineages WHERE owner IS NOT NULL AND (id, token) IN (VALUES {})"
+    sql = "SELECT id, token, cancel FROM ga_lineages WHERE expires >= 0 AND (id, token) IN (VALUES {})"
     return (yield from _in_chunks(leases, sql))
 
 

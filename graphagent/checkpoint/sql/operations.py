@@ -32,6 +32,8 @@ class Dialect:
     share: str  # keeps others from changing a row until this transaction ends
     exclusive: str  # keeps others from changing or share-locking it
     lossy: bool  # a reply can get lost, so that a repeated write finds its own rows
+    holds: str  # whether bytes `{whole}` have bytes `{part}` in them
+    bytewise: str  # behind a text: it is compared by its bytes, which is by code points
 
     @cached_property
     def take(self) -> str:
@@ -83,7 +85,7 @@ class Grip:
     keys: Keys
 
 
-HELD = "SELECT 1 FROM ga_lineages WHERE id = ? AND token = ? AND owner IS NOT NULL"
+HELD = "SELECT 1 FROM ga_lineages WHERE id = ? AND token = ? AND expires >= 0"
 INSERT_ROW = (
     f"INSERT INTO ga_rows (id, run, {', '.join(COLUMNS)}) SELECT {', '.join('?' * (len(COLUMNS) + 2))} "
     f"WHERE EXISTS ({HELD})"
@@ -95,7 +97,7 @@ TAKE = (
     "owner = excluded.owner, since = excluded.since, expires = excluded.expires, cancel = 0 "
     "WHERE ga_lineages.owner IS NULL OR ga_lineages.expires < {now} RETURNING id, token"
 )
-RELEASE = "UPDATE ga_lineages SET owner = NULL WHERE id = ? AND token = ?"
+RELEASE = "UPDATE ga_lineages SET expires = -1 WHERE id = ? AND token = ?"  # the owner stays: who held it last
 # of a key that isn't remembered; an earlier run, or another task of this one, may have made it
 MAKE_FRAME = (
     "INSERT INTO ga_frames (lineage, namespace) {} "
@@ -138,13 +140,13 @@ def acquire(claim: Claim, dialect: Dialect) -> Operation[tuple[int, int]]:
     if free is not None:
         return free
     held = yield (
-        f"SELECT id, token, run_id, owner, since FROM ga_lineages WHERE name = ?{dialect.exclusive}",
+        f"SELECT id, token, run_id, owner, since, expires FROM ga_lineages WHERE name = ?{dialect.exclusive}",
         (claim.lineage,),
     )
-    key, token, run_id, owner, since = held[0]
+    key, token, run_id, owner, since, expires = held[0]
     if (run_id, owner, since) == (claim.run_id, claim.owner, claim.since):
         return key, token  # this very claim got through, only the reply was lost
-    if owner is not None and not is_dead(owner):
+    if owner is not None and expires >= 0 and not is_dead(owner):
         raise lineage_busy(claim.lineage, run_id, since, describe(owner))
     taken = yield (
         f"UPDATE ga_lineages SET token = {dialect.greatest}(token + 1, ?), run_id = ?, owner = ?, since = ?, "
@@ -157,7 +159,7 @@ def acquire(claim: Claim, dialect: Dialect) -> Operation[tuple[int, int]]:
 def abandon(claim: Claim) -> Operation[None]:
     """Give back what a claim took, if it did: its applicant has gone without waiting for the answer."""
     yield (
-        "UPDATE ga_lineages SET owner = NULL WHERE name = ? AND run_id = ? AND owner = ? AND since = ?",
+        "UPDATE ga_lineages SET expires = -1 WHERE name = ? AND run_id = ? AND owner = ? AND since = ?",
         (claim.lineage, claim.run_id, claim.owner, claim.since),
     )
 

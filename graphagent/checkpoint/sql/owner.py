@@ -11,6 +11,7 @@ from typing import Any
 
 PROC = "/proc"
 """Where Linux tells of processes (proc(5))."""
+_UNKNOWN: list[Any] = ["unknown", "", "", None, ""]
 
 
 def owner_text(pid: int | None = None) -> str:
@@ -58,12 +59,24 @@ def describe(owner: str) -> str:
     return f"process {pid} on host '{host}'"
 
 
+def foreign_host(owner: str) -> str | None:
+    """The host of an owner on another machine; None if it was on this one or can't be told.
+
+    It was on this one if either the host's name or the boot id is the same: containers of one kernel have names of
+    their own, and a reboot makes another boot id.
+    """
+    host, boot, *_ = _parse(owner)
+    own_host, own_boot, _ = _machine()
+    same = host == own_host or (boot != "" and boot == own_boot)
+    return None if same or host == _UNKNOWN[0] else str(host)
+
+
 def _parse(owner: str) -> list[Any]:
     try:
         parts = json.loads(owner)
     except ValueError:
         parts = []
-    return parts if isinstance(parts, list) and len(parts) == 5 else ["unknown", "", "", None, ""]
+    return parts if isinstance(parts, list) and len(parts) == 5 else _UNKNOWN
 
 
 @lru_cache(maxsize=1)

@@ -30,6 +30,8 @@ DIALECT = Dialect(
     share=" FOR SHARE",
     exclusive=" FOR UPDATE",
     lossy=True,
+    holds="position({part} IN {whole}) > 0",
+    bytewise=' COLLATE "C"',
 )
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _AGAIN = ("08", "40001", "40P01", "57P")  # connection lost, serialization, deadlock, server going down or coming up
@@ -229,7 +231,7 @@ _KNOWN = "SELECT ?::bigint AS id FROM held"
 
 @lru_cache(maxsize=64)
 def _append_sql(rows: int, new_frame: bool, new_run: bool, closes: bool, release: bool) -> str:
-    held = f"{operations.RELEASE} AND owner IS NOT NULL RETURNING 1" if release else f"{HELD} FOR SHARE"
+    held = f"{operations.RELEASE} AND expires >= 0 RETURNING 1" if release else f"{HELD} FOR SHARE"
     frame = operations.MAKE_FRAME.format("SELECT ?::bigint, ? FROM held") if new_frame else _KNOWN
     run = operations.MAKE_RUN.format("SELECT ?::bigint, ?, ? FROM held") if new_run else _KNOWN
     gone = f", gone AS ({operations.CLOSE_STEP} AND EXISTS (SELECT 1 FROM held))" if closes else ""

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from graphagent.checkpoint.plain_json import loads
-from graphagent.checkpoint.record import EffectRow, Header
+from graphagent.checkpoint.record import EffectRow, Header, Row
 from graphagent.checkpoint.sql.operations import Operation
 from graphagent.checkpoint.sql.plain import loads_each
-from graphagent.checkpoint.sql.rows import FRAME_SHIFT, parent_of, seq_of, source_of
+from graphagent.checkpoint.sql.rows import (
+    COLUMNS,
+    FRAME_SHIFT,
+    decode_deltas,
+    decode_lists,
+    decode_row,
+    parent_of,
+    seq_of,
+    source_of,
+)
 
 _FRAME = "FROM ga_lineages l JOIN ga_frames f ON f.lineage = l.id"
 _HISTORY = (
@@ -16,6 +25,12 @@ _HISTORY = (
     "WHERE id BETWEEN (SELECT zero FROM z) AND (SELECT zero + ? FROM z) ORDER BY id DESC LIMIT ?"
     ") r JOIN ga_runs s ON s.id = r.run LEFT JOIN ga_pins p ON p.id = r.id ORDER BY r.id DESC"
 )
+_CHANGES = (
+    f"SELECT r.id, {', '.join('r.' + name for name in COLUMNS)}, s.run_id, s.fingerprint {_FRAME} "
+    "JOIN ga_rows r ON r.id BETWEEN (f.id << 32) + ? AND (f.id << 32) + ? JOIN ga_runs s ON s.id = r.run "
+    "WHERE l.name = ? AND f.namespace = ? ORDER BY r.id"
+)
+_DELTA, _LISTS = COLUMNS.index("delta"), COLUMNS.index("lists")
 _ACTIVATIONS = (
     f"SELECT a.position, a.body {_FRAME} JOIN ga_activations a ON a.base = (f.id << 32) + ? "
     "WHERE l.name = ? AND f.namespace = ? ORDER BY a.position"
@@ -52,6 +67,21 @@ def history(lineage: str, namespace: str, limit: int | None, before: int | None)
             )
         )
     return headers
+
+
+def changes(lineage: str, namespace: str, first: int, last: int) -> Operation[list[Row]]:
+    """Rows with what each of them changed, as plain data, oldest first."""
+    found = yield _CHANGES, (max(first, 0), min(last, _LAST), lineage, namespace)
+    rows = [decode_row(seq_of(key), columns, None) for key, *columns in found]
+    deltas = [columns[_DELTA] for _, *columns in found]
+    lists = [columns[_LISTS] for _, *columns in found]
+    changed = (row for row, delta in zip(rows, deltas, strict=True) if delta is not None)
+    for row, change in zip(changed, decode_deltas(deltas), strict=True):
+        row.values, row.patches = change
+    listed = (row for row, blob in zip(rows, lists, strict=True) if blob is not None)
+    for row, delta in zip(listed, decode_lists([blob for blob in lists if blob is not None]), strict=True):
+        row.lists = delta
+    return rows
 
 
 def activations(lineage: str, namespace: str, base: int) -> Operation[list[tuple[int, bytes]]]:

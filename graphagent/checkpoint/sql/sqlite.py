@@ -27,7 +27,15 @@ Piece = tuple[Any, Reply[Any]]
 Done = tuple[Reply[Any], Any, BaseException | None]
 _OLDEST = (3, 35)  # the first SQLite with RETURNING
 
-DIALECT = Dialect(now="(julianday('now') - 2440587.5) * 86400.0", greatest="max", share="", exclusive="", lossy=False)
+DIALECT = Dialect(
+    now="(julianday('now') - 2440587.5) * 86400.0",
+    greatest="max",
+    share="",
+    exclusive="",
+    lossy=False,
+    holds="instr({whole}, {part}) > 0",
+    bytewise="",
+)
 
 
 PAGE_SIZE = 2048

@@ -20,8 +20,9 @@ class Table(SQLModel, registry=registry(metadata=MetaData())):
 class LineageTable(Table, table=True):
     """A lineage, and who may write it.
 
-    `token` grows with every owner. `owner` names a process (see `owner.py`), NULL if nobody holds the lineage.
-    `since` and `expires` are seconds since the epoch. `cancel` is 1 when the owner was asked to cancel.
+    `token` grows with every owner. `owner` names a process (see `owner.py`): who holds the lineage, or held it last;
+    NULL where an older release gave it back. `since` and `expires` are seconds since the epoch; `expires` is negative
+    once the lineage was given back. `cancel` is 1 when the owner was asked to cancel.
     """
 
     __tablename__ = "ga_lineages"
