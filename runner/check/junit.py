@@ -23,8 +23,8 @@ def junit_report(outcome: Outcome) -> str:
     if outcome.failures:
         suite = ElementTree.SubElement(root, "testsuite", name="targets")
         for failure in outcome.failures:
-            case = ElementTree.SubElement(suite, "testcase", classname="targets", name=_clean(failure.target))
-            _say(case, "error", "not checked", failure.message)
+            case = ElementTree.SubElement(suite, "testcase", classname="targets", name=clean(failure.target))
+            say(case, "error", "not checked", failure.message)
     for suite in root:
         _count(suite, suite)
     _count(root, root)
@@ -33,23 +33,23 @@ def junit_report(outcome: Outcome) -> str:
 
 
 def _suite(root: ElementTree.Element, one: Checked, outcome: Outcome) -> None:
-    name = _clean(one.candidate.target)
+    name = clean(one.candidate.target)
     suite = ElementTree.SubElement(root, "testsuite", name=name, time=f"{one.report.stats.seconds:.3f}")
     for title, findings in _cases(one):
-        case = ElementTree.SubElement(suite, "testcase", classname=name, name=_clean(title), time="0")
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name=clean(title), time="0")
         if findings and findings[0].where.file:
-            case.set("file", _clean(findings[0].where.file))
+            case.set("file", clean(findings[0].where.file))
             case.set("line", str(findings[0].where.line))
         failing = [finding for finding in findings if outcome.fails(finding)]
         text = "\n\n".join(finding_text(finding, one, outcome) for finding in findings)
         if failing:
             head = f"{failing[0].code}: {failing[0].message}" if len(failing) == 1 else counts(failing)
-            _say(case, "failure", head, text)
+            say(case, "failure", head, text)
         elif findings:
-            ElementTree.SubElement(case, "system-out").text = _clean(text)
+            ElementTree.SubElement(case, "system-out").text = clean(text)
     case = ElementTree.SubElement(suite, "testcase", classname=name, name="everything was decided", time="0")
     if not one.decided and not outcome.settings.allow_unknown:
-        _say(case, "error", "unknown: a bound was hit", "raise --max-states or --max-seconds, or say --allow-unknown")
+        say(case, "error", "unknown: a bound was hit", "raise --max-states or --max-seconds, or say --allow-unknown")
 
 
 def _cases(one: Checked) -> Iterator[tuple[str, list[Diagnostic]]]:
@@ -69,9 +69,10 @@ def _cases(one: Checked) -> Iterator[tuple[str, list[Diagnostic]]]:
         yield "other rules", left
 
 
-def _say(case: ElementTree.Element, kind: str, head: str, text: str) -> None:
-    said = ElementTree.SubElement(case, kind, message=_clean(head), type=kind)
-    said.text = _clean(text)
+def say(case: ElementTree.Element, kind: str, head: str, text: str) -> None:
+    """Give a case a failure, an error, or why it was skipped."""
+    said = ElementTree.SubElement(case, kind, message=clean(head), type=kind)
+    said.text = clean(text)
 
 
 def _count(element: ElementTree.Element, of: ElementTree.Element) -> None:
@@ -79,6 +80,6 @@ def _count(element: ElementTree.Element, of: ElementTree.Element) -> None:
         element.set(attribute, str(len(of.findall(f".//{tag}"))))
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """The text without signs that XML has no way to say, which are escaped as Python does."""
     return _FORBIDDEN.sub(lambda sign: sign[0].encode("unicode_escape", "surrogatepass").decode(), text)

@@ -11,7 +11,11 @@ import typer
 
 from runner.cli import change_options as change
 from runner.cli import coverage_options as coverage
+from runner.cli import debug_options as debugging
 from runner.cli import options as said
+from runner.cli import report_options as reporting
+from runner.cli import runs_options as searched
+from runner.cli import studio_options as browsing
 from runner.cli import talk_options as talk
 from runner.cli import upkeep_options as upkeep
 
@@ -20,12 +24,16 @@ COMMANDS: dict[str, tuple[type[said.Common], str]] = {
     "resume": (said.ResumeOptions, "runner.cli.run:resume"),
     "chat": (talk.ChatOptions, "runner.cli.chat:chat"),
     "sessions": (talk.SessionsOptions, "runner.cli.sessions:sessions"),
+    "studio": (browsing.StudioOptions, "runner.cli.studio:studio"),
+    "debug": (debugging.DebugOptions, "runner.cli.debug:debug"),
+    "runs": (searched.RunsOptions, "runner.cli.runs:runs"),
     "history": (said.HistoryOptions, "runner.cli.stored:history"),
     "state": (said.StateOptions, "runner.cli.stored:state"),
     "diff": (said.DiffOptions, "runner.cli.stored:diff"),
     "interrupts": (said.InterruptsOptions, "runner.cli.stored:interrupts"),
     "explain": (said.ExplainOptions, "runner.cli.travel:explain"),
     "replay": (said.ReplayOptions, "runner.cli.travel:replay"),
+    "report": (reporting.ReportOptions, "runner.cli.report:report"),
     "fork": (said.ForkOptions, "runner.cli.travel:fork"),
     "edit": (said.EditOptions, "runner.cli.travel:edit"),
     "prune": (upkeep.PruneOptions, "runner.cli.upkeep:prune"),

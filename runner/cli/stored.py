@@ -53,8 +53,8 @@ def state(options: StateOptions, output: Output) -> int:
 def diff(options: DiffOptions, output: Output) -> int:
     """Show the fields that differ."""
     changes = anyio.run(_diff, options)
-    lines = [line for name, change in changes.items() for line in _change_lines(name, change)]
-    document = {name: _change_data(change) for name, change in changes.items()}
+    lines = [line for name, change in changes.items() for line in change_lines(name, change)]
+    document = {name: change_data(change) for name, change in changes.items()}
     shown = {"before": options.before, "after": options.after, "changes": document}
     output.show(shown, "\n".join(lines) if lines else "no field differs")
     return 0
@@ -165,12 +165,14 @@ def _follows(header: Header) -> str:
     return "" if usual else f"follows {header.parent_id}"
 
 
-def _change_data(change: Change) -> dict[str, Any]:
+def change_data(change: Change) -> dict[str, Any]:
+    """How a field differs, as JSON output has it."""
     data = {name: value for name, value in (("before", change.before), ("after", change.after)) if value is not UNSET}
     return data if change.added is None else {**data, "added": change.added}
 
 
-def _change_lines(name: str, change: Change) -> Sequence[str]:
+def change_lines(name: str, change: Change) -> Sequence[str]:
+    """How a field differs, in lines of text."""
     if change.added is not None:
         return [f"  {name}", *(f"    + {short(item)}" for item in change.added)]
     before, after = [("unset" if value is UNSET else short(value)) for value in (change.before, change.after)]

@@ -24,9 +24,8 @@ from runner.cli.values import fitting, pairs
 def explain(options: ExplainOptions, output: Output) -> int:
     """Say why a node ran."""
     causes = anyio.run(_explain, options)
-    names = ("activation", "node", "step", "checkpoint", "triggers", "join")
-    document = [{name: getattr(cause, name) for name in names} for cause in causes]
-    output.show({"lineage": options.lineage, "causes": document}, "\n".join(map(_cause_text, causes)))
+    document = list(map(cause_data, causes))
+    output.show({"lineage": options.lineage, "causes": document}, "\n".join(map(cause_text, causes)))
     return 0
 
 
@@ -117,7 +116,14 @@ def _patch(executor: Executor, options: EditOptions) -> dict[str, Any]:
     return patch
 
 
-def _cause_text(cause: Cause) -> str:
+def cause_data(cause: Cause) -> dict[str, Any]:
+    """Why an activation ran, as JSON output has it."""
+    names = ("activation", "node", "step", "checkpoint", "triggers", "join")
+    return {name: getattr(cause, name) for name in names}
+
+
+def cause_text(cause: Cause) -> str:
+    """Why an activation ran, as a line of text."""
     if not cause.triggers:
         return f"  {cause.activation}  was started by the input ({cause.checkpoint})"
     how = f"join '{cause.join}' was filled by" if cause.join is not None else "was triggered by"

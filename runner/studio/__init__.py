@@ -1,0 +1,1 @@
+"""The studio: runs of a store in the browser, step by step."""
