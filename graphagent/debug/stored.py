@@ -104,6 +104,13 @@ class Stored:
             return True
         return False
 
+    def know(self, frames: Mapping[str, Sequence[Header]]) -> None:
+        """Take headers over that somebody else has read, per frame and oldest first; only newer ones are read then."""
+        for namespace, headers in frames.items():
+            if namespace not in self._rows:
+                rows = self._rows[namespace] = Rows()
+                rows.add(headers)
+
     async def rows(self, namespace: str) -> Rows:
         """The headers of a frame; those that were there when they were read first, or at the last refresh."""
         if namespace not in self._rows:

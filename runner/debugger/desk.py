@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphagent.agents.invocation import Services
+from graphagent.agents.secrets_in import MASK
 from graphagent.debug.moment import Moment
 from graphagent.debug.session import DebugSession, Stopped
 from graphagent.engine.executor import Executor
 from graphagent.errors import CheckpointNotFound, UsageError, alternatives
 from graphagent.graph.compiled import CompiledGraph
-
-MASK = "**********"
-"""Stands for the value of a field that is secret."""
 
 
 @dataclass(slots=True)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
-import textwrap
-from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from graphagent.debug.effects import EffectSeen, effects_of
 from graphagent.debug.expression import Expression
 from graphagent.debug.joins import JoinProgress, joins_of
 from graphagent.debug.writes import WrittenPart, writes_of
-from graphagent.graph.compiled import CompiledGraph
-from graphagent.graph.definition import NodeDef
 from graphagent.graph.draw import Line, lines
 from runner.cli.output import columns, compact, fields, jsonable, short
 from runner.cli.stored import header_data, interrupt_data, interrupt_text
 from runner.debugger.desk import Desk
 from runner.debugger.show import place, stopped
 from runner.debugger.table import Reply, command
+from runner.sources import sources_of
 
 HISTORY = 20
 """Checkpoints that are listed unless another number is said."""
@@ -90,10 +84,9 @@ async def source(desk: Desk, arguments: list[str]) -> Reply:
     """The code of a node and of its routers, with file and line."""
     name = await desk.node(arguments[0] if arguments else next((one.node for one in desk.moment.coming), ""))
     graph = await desk.graph()
-    node = graph.nodes[name]
-    parts = list(_code(graph, node))
-    text = "\n".join(f"# {what}  {at}\n{code}" for what, at, code in parts)
-    return Reply([{"what": what, "at": at, "code": code} for what, at, code in parts], text)
+    parts = list(sources_of(graph, name))
+    text = "\n".join(f"# {one.what}  {one.place}\n{one.text}" for one in parts)
+    return Reply([one._asdict() for one in parts], text)
 
 
 @command("joins", "j")
@@ -161,30 +154,6 @@ def _edge(line: Line) -> str:
     """The shaft of the arrow: joins, jumps and errors by their kind, routes by their label."""
     told = line.label if line.kind == "route" else "" if line.kind == "edge" else f"{line.kind} {line.label}".strip()
     return f"--({told})--" if told else "--"
-
-
-def _code(graph: CompiledGraph, node: NodeDef) -> Iterator[tuple[str, str, str]]:
-    functions = [(f"node '{node.id}'", node.fn)]
-    functions += [(f"router of '{node.id}'", route.router) for route in graph.routes if route.source == node.id]
-    for what, function in functions:
-        if function is None:
-            yield what, str(node.place), f"(a node of kind '{node.kind}', declared there)"
-            continue
-        plain = function.func if isinstance(function, partial) else function
-        plain = inspect.unwrap(plain)
-        if not inspect.isroutine(plain):
-            plain = type(plain)
-        try:
-            code, line = inspect.getsourcelines(plain)
-            yield what, f"{_nearby(inspect.getsourcefile(plain))}:{line}", textwrap.dedent("".join(code)).rstrip()
-        except (OSError, TypeError):
-            yield what, str(node.place), f"(the source of {function!r:.60} can't be read)"
-
-
-def _nearby(file: str | None) -> str:
-    """A file's path, from the current directory on if it is below."""
-    path = Path(file or "").resolve()
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _join(one: JoinProgress) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from graphagent.agents.secrets_in import MASK
 from graphagent.checkpoint.finding import RunInfo, RunQuery, SearchableRuns
 from graphagent.checkpoint.record import Header
 from graphagent.checkpoint.store import CheckpointStore
@@ -22,8 +23,6 @@ from runner.picture.marks import Mark
 from runner.picture.svg import picture
 from runner.report.values import FIRST, LAST, NOTHING, Entry, RunReport, advice_for
 from runner.studio.look import moment_at
-
-MASK = "**********"
 
 
 async def gather(

@@ -325,6 +325,7 @@ class StudioRun:
 
     async def _join(self, session: DebugSession) -> None:
         if not self._joined:
+            session.stored.know(self.rows.by_frame)
             await session.open(self.moment.id)
             self._joined = True
 

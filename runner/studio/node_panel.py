@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 from nicegui import ui
 from pydantic_core import to_jsonable_python
 
+from graphagent.agents.secrets_in import MASK
 from graphagent.debug.moment import Moment
 from graphagent.errors import GraphAgentError
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.graph.definition import NodeDef
+from runner.sources import sources_of
 from runner.studio.look import moment_at
 from runner.studio.marking import way_to
 from runner.studio.model import StudioRun
@@ -108,7 +106,7 @@ class NodePanel:
                 ui.label("nothing").classes("sg-muted")
             with ui.element("table").classes("sg-writes"):
                 for name, part in write.fields.items():
-                    told = "(not told apart)" if part.kind == "unknown" else shown(part.value)
+                    told = "(not told apart)" if part.kind == "unknown" else self._shown(name, part.value)
                     row_of(name, ("+ " if part.kind == "items" else "") + told)
 
     async def _alone(self, node: str) -> None:
@@ -129,16 +127,23 @@ class NodePanel:
             with ui.element("table").classes("sg-writes"):
                 if done.error is not None:
                     row_of("error", str(done.error))
-                for name, value in (done.update or {}).items():
-                    row_of(name + (" (differs)" if name in (done.differs or ()) else ""), shown(value))
+                for name, value in done.update.items():
+                    row_of(name + (" (differs)" if name in done.differs else ""), self._shown(name, value))
+
+    def _shown(self, field: str, value: Any) -> str:
+        """A value of a field as text; that of a secret one is masked."""
+        graph = self._run.graph_of(self._run.moment.namespace)
+        return MASK if graph is not None and field in graph.schema.secret else shown(value)
 
     def _code(self, graph: CompiledGraph, node: NodeDef) -> None:
-        for what, place, text in code_of(graph, node, given=self._run.executor is not None):
+        if self._run.executor is None:
+            ui.label("Its code is not known: give the graph to the studio as module:graph.").classes("sg-muted")
+            return
+        for source in sources_of(graph, node.id):
             with ui.element("h3"):
-                ui.label(f"{what} - {place}" if place else what)
-            if text:
-                with ui.element("pre").props("tabindex=0").props(f"aria-label={json.dumps(f'Code of {what}')}"):
-                    ui.label(text).style("white-space: pre")
+                ui.label(f"{source.what} - {source.place}")
+            with ui.element("pre").props("tabindex=0").props(f"aria-label={json.dumps(f'Code of {source.what}')}"):
+                ui.label(source.text).style("white-space: pre")
 
 
 async def _writes_of(run: StudioRun, moment: Moment) -> list[Any]:
@@ -150,34 +155,6 @@ async def _writes_of(run: StudioRun, moment: Moment) -> list[Any]:
     except GraphAgentError as error:
         ui.label(str(error)).classes("sg-muted")
         return []
-
-
-def code_of(graph: CompiledGraph, node: NodeDef, *, given: bool) -> Iterator[tuple[str, str, str]]:
-    """What a node and its routers are: what it is, file and line, and the source text. `given` False: only the document
-    of the graph is known, and there is no code."""
-    if not given:
-        yield f"node '{node.id}'", "", "its code is not known: give the graph to the studio as module:graph"
-        return
-    functions = [(f"node '{node.id}'", node.fn)]
-    functions += [(f"router of '{node.id}'", route.router) for route in graph.routes if route.source == node.id]
-    for what, function in functions:
-        if function is None:
-            yield what, str(node.place), f"(a node of kind '{node.kind}', declared there)"
-            continue
-        plain: Any = inspect.unwrap(function.func if isinstance(function, partial) else function)
-        if not inspect.isroutine(plain):
-            plain = type(plain)
-        try:
-            lines, first = inspect.getsourcelines(plain)
-            yield what, f"{_near(inspect.getsourcefile(plain))}:{first}", dedent("".join(lines)).rstrip()
-        except (OSError, TypeError):
-            yield what, str(node.place), f"(the source of {function!r:.60} can't be read)"
-
-
-def _near(file: str | None) -> str:
-    """A path as it is seen from the current directory, if it is below that."""
-    path, here = Path(file or ""), Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def shown(value: Any) -> str:

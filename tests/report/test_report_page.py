@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 from report_graphs import completed
+from support.contrast import hard_to_read
 
 from graphagent import Executor, MemoryCheckpoints
 from runner.report.gather import gather
@@ -17,17 +18,6 @@ from runner.report.page import page
 
 BROWSER = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="Chromium is not installed")
-CONTRAST = """() => {
-  const light = (text) => { const c = text.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
-    .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    return .2126 * c[0] + .7152 * c[1] + .0722 * c[2]; };
-  const paper = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor;
-    if (c !== 'rgba(0, 0, 0, 0)') return c; } return 'rgb(255, 255, 255)'; };
-  return [...document.querySelectorAll('main :not(svg):not(svg *)')].filter((e) => e.checkVisibility()
-    && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())).map((e) => {
-    const a = light(getComputedStyle(e).color), b = light(paper(e));
-    return [(Math.max(a, b) + .05) / (Math.min(a, b) + .05), e.textContent.slice(0, 40)]; }).filter(([r]) => r < 4.5);
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +56,7 @@ def test_the_page_fits_and_can_be_read(browser: Any, file: Path, scheme: str, wi
     shown.goto(file.as_uri())
     shown.evaluate("() => document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert shown.evaluate("() => document.documentElement.scrollWidth") <= width
-    assert shown.evaluate(CONTRAST) == []
+    assert hard_to_read(shown) == []
     assert asked == [file.as_uri()]
     shown.close()
 

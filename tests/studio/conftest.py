@@ -1,4 +1,4 @@
-"""Fixtures of the studio's tests: one browser for all of them."""
+"""Fixtures of the studio's tests."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import studio_graphs
 from browser import GRAPHS, Shared, chromium, fill, studio
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def launched() -> Iterator[Any]:
-    """A headless browser."""
+    """A headless browser, closed before the tests of another file: its driver keeps their event loops out."""
     with chromium() as browser:
         yield browser
 

@@ -1,9 +1,7 @@
-"""Long runs and large graphs open at once: 10,000 checkpoints, 300 nodes, and both together."""
+"""Long runs in large graphs: 10,000 checkpoints and 300 nodes at once."""
 
 from __future__ import annotations
 
-import os
-import time
 from typing import Any
 
 import pytest
@@ -14,8 +12,6 @@ from graphagent import Limits
 
 IS_THERE = """([nodes, rows]) => document.querySelectorAll(".ga-picture .node[role=button]").length === nodes
   && document.querySelectorAll(".sg-timeline [role=option]").length >= rows"""
-LIMIT = 2.0
-"""Seconds from the start of the navigation until timeline and graph are there, on a machine that does nothing else."""
 
 
 @pytest.fixture(scope="module")
@@ -29,31 +25,18 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
-def opened(launched: Any, address: str) -> tuple[float, int]:
-    """Seconds until the page shows graph and timeline, by the browser's clock, and how many elements it has."""
-    with page_on(launched, "about:blank", connect=False) as page:
-        page.goto(address, wait_until="commit")
+def test_ten_thousand_checkpoints_of_300_nodes_are_opened(launched: Any, large: str) -> None:
+    """The page of the run shows timeline and graph with a bounded number of elements. (How long that takes is measured
+    by `benchmarks/studio.py`.)"""
+    with studio(large, f"{GRAPHS}:wide") as served, page_on(launched, "about:blank", connect=False) as page:
+        page.goto(served.at("/run/wide-1"), wait_until="commit")
         page.wait_for_function(IS_THERE, arg=[300, 10])
-        return page.evaluate("performance.now() / 1000"), page.evaluate("document.querySelectorAll('*').length")
+        assert page.evaluate("document.querySelectorAll('*').length") < 8_000
 
 
-def test_ten_thousand_checkpoints_of_300_nodes_open_in_two_seconds(launched: Any, large: str) -> None:
-    """The page of the run is there in 2 s where the machine is idle; a busy one gets as much more as it is busier."""
-    with studio(large, f"{GRAPHS}:wide") as served:
-        busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-        best, elements = min(opened(launched, served.at("/run/wide-1")) for _ in range(3))
-        assert best < LIMIT * busy, f"{best:.2f} s at a load of {busy:.1f} a processor"
-        assert elements < 8_000
-
-
-def test_the_cursor_of_a_long_run_moves_at_once(launched: Any, large: str) -> None:
-    """Stepping back in a run of 10,000 checkpoints takes no longer than in a short one."""
+def test_the_cursor_of_a_long_run_moves(launched: Any, large: str) -> None:
+    """Stepping back in the middle of a run of 10,000 checkpoints."""
     with studio(large, f"{GRAPHS}:wide") as served, page_on(launched, served.at("/run/wide-1?cp=wide-1:5000")) as page:
         page.locator(".sg-where", has_text="wide-1:5000").wait_for()
         page.keyboard.press("k")
         page.locator(".sg-where", has_text="wide-1:4999").wait_for()
-        began = time.monotonic()
-        page.keyboard.press("k")
-        page.locator(".sg-where", has_text="wide-1:4998").wait_for()
-        busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
-        assert time.monotonic() - began < 1.0 * busy

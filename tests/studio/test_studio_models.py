@@ -52,6 +52,7 @@ def test_a_request_is_shown_with_the_reason_for_each_message(launched: Any, talk
     ):
         if width < 1000:
             page.get_by_role("tab", name="Details").click()
+            page.wait_for_timeout(500)  # the tabs measure themselves when they come into view
         page.get_by_role("tab", name="Model").click()
         told = messages(page)
         assert [text.split()[1] for text in told] == ["system", "user", "assistant", "tool"]
