@@ -33,7 +33,10 @@ FOLDER = Path("demo-out")
 DATABASE = f"sqlite:///{(FOLDER / 'demo.db').as_posix()}"
 COLOURS = {"ok": "green", "warning": "yellow", "critical": "red"}
 NEXT = {
-    "Step through it": f"graphagent history {{lineage}} --namespace {APP} --db {DATABASE}",
+    "Step through it (then: back, why approve, who severity, help)": "graphagent debug examples.cert_triage.talk:agent "
+    f"--lineage {{lineage}} --db {DATABASE}",
+    "Look at it in the browser (pip install 'graphagent[studio]')": "graphagent studio examples.cert_triage.talk:agent "
+    f"--db {DATABASE}",
     "Check that the graph still goes the way the run went": f"graphagent replay {{lineage}} --namespace {APP} "
     f"--graph examples.cert_triage.talk:graph --db {DATABASE}",
     "Go on talking": "graphagent chat examples.cert_triage.talk:agent "

@@ -16,7 +16,7 @@ from graphagent.debug.driver import Driver
 from graphagent.debug.live import Arrival, Gate, Going
 from graphagent.debug.moment import Moment, moment_now
 from graphagent.debug.past import Past
-from graphagent.debug.stopped import Stopped, Why, why_ended, why_over
+from graphagent.debug.stopped import Stopped, Why, must_not_only_wait, why_ended, why_over
 from graphagent.debug.stored import Stored
 from graphagent.debug.walk import Place
 from graphagent.engine.control import attached
@@ -295,6 +295,8 @@ class DebugSession:
                 f"'{self.moment.id}' is not on the newest branch of lineage '{self.lineage}': the run goes on from its "
                 f"newest row only; fork() or edit() here first"
             )
+        if not self._answers:
+            must_not_only_wait(self.moment)
         answers, self._answers = self._answers, {}
         return await self._execute(going, lambda: self.driver.resume(answers), leaving=self.moment.namespace)
 

@@ -9,6 +9,7 @@ from graphagent.checkpoint.record import Header
 from graphagent.debug.breakpoints import Breakpoint
 from graphagent.debug.moment import Moment
 from graphagent.engine.result import RunResult
+from graphagent.errors import UsageError
 
 Why = Literal[
     "started",
@@ -57,3 +58,11 @@ def why_over(moment: Moment, last: Header | None = None) -> tuple[Why, str]:
     if moment.source == "interrupt" and moment.waits:
         return ("paused" if all(one.kind == "pause" for one in moment.waits) else "interrupted"), ""
     return "moved", ""
+
+
+def must_not_only_wait(moment: Moment) -> None:
+    """Refuse to let a run go on that waits for answers with all that is left of it: it would only write that it waits
+    once more. Raises UsageError."""
+    if moment.coming and all(one.state == "waiting" for one in moment.coming):
+        keys = ", ".join(f"'{one.key}'" for one in moment.waits if one.kind == "ask")
+        raise UsageError(f"the run waits for {keys}, and nothing else is left to run: answer that first")

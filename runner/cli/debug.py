@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from urllib.parse import unquote
 
 from anyio.from_thread import start_blocking_portal
 
@@ -15,9 +16,11 @@ from graphagent.checkpoint import CheckpointStore
 from graphagent.checkpoint.sql.urls import redacted
 from graphagent.debug.driver import Driver, ExecutorDriver
 from graphagent.debug.session import DebugSession
+from graphagent.engine.frame import is_root
 from graphagent.errors import UsageError
 from graphagent.graph.compiled import CompiledGraph
 from graphagent.ids import fresh_id
+from graphagent.ledger import SessionKey
 from runner.cli.agents import load_agent
 from runner.cli.debug_options import DebugOptions
 from runner.cli.exits import Exit
@@ -82,10 +85,11 @@ async def _desk(subject: CompiledGraph | GraphAgent, options: DebugOptions) -> A
         if isinstance(subject, GraphAgent):
             driver, services = await _agent(stack, subject, store, options)
         else:
-            lineage = options.lineage or fresh_id()
+            lineage, namespace = options.lineage or fresh_id(), options.namespace or ""
             if options.lineage is not None and options.input is None:
                 await known_lineage(store, lineage)
-            driver = ExecutorDriver(Executor(subject, store, options.engine.value), lineage, options.namespace or "")
+                namespace = await _root_of(store, lineage) if options.namespace is None else namespace
+            driver = ExecutorDriver(Executor(subject, store, options.engine.value), lineage, namespace)
         session = await stack.enter_async_context(DebugSession(driver, read_only=options.read_only))
         yield Desk(
             session,
@@ -105,6 +109,26 @@ async def _agent(
     if options.db:
         sessions = SqlSessions(options.db)
         stack.push_async_callback(sessions.aclose)
-    runner = Runner(options.app or agent.name, agent, sessions=sessions, checkpoints=store)
-    await stack.enter_async_context(runner)
-    return RunnerDriver(runner, agent, options.user, options.session or fresh_id()), runner.services
+    key = SessionKey(options.app or agent.name, options.user, options.session or fresh_id())
+    if options.lineage is not None:
+        key = session_of(options.lineage)
+    runner = await stack.enter_async_context(Runner(key.app, agent, sessions=sessions, checkpoints=store))
+    return RunnerDriver(runner, agent, key.user, key.session), runner.services
+
+
+def session_of(lineage: str) -> SessionKey:
+    """The session that a lineage of an agent's runs belongs to. Raises UsageError."""
+    parts = [unquote(part) for part in lineage.split("/")]
+    if len(parts) != 3:
+        raise UsageError(f"'{lineage}' is no lineage of a session: those of agents look like 'app/user/session'")
+    return SessionKey(*parts)
+
+
+async def _root_of(store: CheckpointStore, lineage: str) -> str:
+    """The frame that a lineage begins with: that of an agent's run is called as the agent. Raises UsageError."""
+    roots = [space for space in await store.namespaces(lineage) if is_root(space)]
+    if "" in roots or len(roots) != 1:
+        if roots and "" not in roots:
+            raise UsageError(f"lineage '{lineage}' has runs of several agents: give --namespace, one of {roots}")
+        return ""
+    return roots[0]

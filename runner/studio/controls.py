@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from nicegui import ui
 from nicegui.events import GenericEventArguments
 
+from graphagent.errors import GraphAgentError
 from graphagent.ids import fresh_id
+from runner.studio.forking import forked
 from runner.studio.model import FORWARD, Place, StudioRun
 from runner.studio.theme import button
 
@@ -118,8 +120,15 @@ class Controls:
             name.on("keydown.enter", lambda: dialog.submit(name.value))
         wanted = await dialog
         dialog.delete()
-        if wanted and await self._run.do("fork", wanted):
-            ui.navigate.to(Place(wanted, self._run.namespace).link)
+        session = self._run.session
+        if not wanted or session is None:
+            return
+        try:
+            place = await forked(session.driver, self._run.moment.id, wanted)
+        except GraphAgentError as error:
+            self._run.say(str(error), "negative")
+            return
+        ui.navigate.to(Place(wanted, self._run.namespace, place).link)
 
     def _refused(self, command: str) -> str | None:
         run = self._run

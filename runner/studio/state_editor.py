@@ -8,12 +8,11 @@ from typing import Any
 
 from nicegui import ui
 
-from graphagent.debug.driver import Driver
 from graphagent.debug.moment import Moment
-from graphagent.debug.session import DebugSession
 from graphagent.engine.outcome import checked_overlay
 from graphagent.errors import GraphAgentError
 from graphagent.ids import fresh_id
+from runner.studio.forking import forked
 from runner.studio.forms import read_json
 from runner.studio.model import Place, StudioRun
 from runner.studio.tree import Path, replaced
@@ -119,12 +118,3 @@ class Editor:
 
     def _say(self, text: str) -> None:
         self._problem.text, self._problem.visible = text, True
-
-
-async def forked(driver: Driver, checkpoint: str, lineage: str, patch: dict[str, Any]) -> str:
-    """Fork a run from a checkpoint into a new lineage and edit it there; returns the id of the newest row. The session
-    of the page stays where it is. Raises what `DebugSession.fork` and `edit` raise."""
-    async with DebugSession(driver) as session:
-        await session.open(checkpoint)
-        await session.fork(lineage)
-        return (await session.edit(patch)).moment.id

@@ -38,7 +38,7 @@ def endless() -> Any:
 
 ENDS = [
     (lambda: flow("START -> a -> b -> END", b=fails).compile(), {}, "failed", "error", "no such thing"),
-    (endless, {"limits": Limits(max_steps=5)}, "limit_reached", "step", "5 steps"),
+    (endless, {"limits": Limits(max_steps=5)}, "limit_reached", "error", "5 steps"),
     (starved, {}, "stalled", "step", "'b'"),
 ]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from graphagent.errors import UsageError
 from runner.debugger import shell  # noqa: F401 -- it fills the table
 from runner.debugger.breaking import parsed
 from runner.debugger.table import TABLE, find
@@ -203,3 +204,22 @@ def test_every_command_has_help_and_short_names_are_unique() -> None:
     assert all(one.help for one in TABLE.values())
     assert find("comp").name == "compare"
     assert find("s").name == "step"
+
+
+def test_a_run_that_only_waits_is_not_run_again(debugged: Debug) -> None:
+    """Going on without an answer is refused, naming the question, and writes no row."""
+    replies = debugged(ORDER, "continue", "continue", lineage="l", **LONG)
+    assert replies[-1]["error"]["message"].startswith("the run waits for 'approve'")
+    again = results(debugged(ORDER, "where", lineage="l"))
+    assert again[0]["checkpoint"] == replies[1]["result"]["checkpoint"]
+
+
+def test_an_agents_run_is_found_by_its_lineage(debugged: Debug) -> None:
+    """The lineage that `runs` lists is enough, for the agent and for its graph alone; another lineage is refused."""
+    target = f"{HERE / 'debug_graphs.py'}:helper"
+    debugged(target, "continue", message="What colour?", session="s 1")
+    found = results(debugged(target, "history", lineage="helper/user/s%201"))
+    assert found[0]["why"] == "completed"
+    assert found[0]["checkpoint"].startswith("helper/user/s%201:helper:")
+    with pytest.raises(UsageError, match="app/user/session"):
+        debugged(target, "where", lineage="s 1")

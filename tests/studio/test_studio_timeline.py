@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +17,6 @@ LONG = 10_000
 NODES = 4000
 """Elements that the page may have, however long the run is."""
 
-FRAMES = """() => {
-  let last = performance.now();
-  window.longest = 0;
-  const tick = (now) => {
-    window.longest = Math.max(window.longest, now - last);
-    last = now;
-    requestAnimationFrame(tick);
-  };
-  requestAnimationFrame(tick);
-}"""
-"""Measures how long a frame of the page takes at the most."""
 SEEN = """(step) => {
   const box = document.querySelector('.sg-rows').getBoundingClientRect();
   return [...document.querySelectorAll('.sg-line')].some((line) => {
@@ -104,32 +92,19 @@ def test_the_keys_of_the_list_move_the_cursor(launched: Any, db: str) -> None:
         assert page.locator(f"#{active}").get_attribute("aria-posinset") == "11"
 
 
-def test_ten_thousand_checkpoints_open_and_scroll_without_a_stall(launched: Any, long_db: str) -> None:
-    """The page has the rows around what is seen, wherever it is scrolled to; it answers at once everywhere."""
+def test_ten_thousand_checkpoints_open_and_scroll(launched: Any, long_db: str) -> None:
+    """The page has the rows around what is seen, wherever it is scrolled to. (`benchmarks/studio.py` has the times.)"""
     with studio(long_db, f"{GRAPHS}:ticking") as served, page_on(launched, served.url) as page:
-        took = []
-        for _ in range(5):
-            began = time.monotonic()
-            page.goto(served.at("/run/long-1"))
-            page.locator(".sg-line[aria-selected=true]").wait_for()
-            page.wait_for_selector('.ga-picture .node[data-node="tick"]')
-            took.append(time.monotonic() - began)
-        print(f"opened in {[round(one, 2) for one in took]} s, {elements(page)} elements")
-        assert min(took) < 2.0
+        page.goto(served.at("/run/long-1"))
+        page.locator(".sg-line[aria-selected=true]").wait_for()
+        page.wait_for_selector('.ga-picture .node[data-node="tick"]')
         assert f"Timeline, {LONG + 2:,} checkpoints" in page.locator(".sg-timeline").inner_text()
-        page.evaluate(FRAMES)
-        waits, most = [], 0
+        most = 0
         for step in (9900, 9700, 9000, 5000, 4930, 4860, 1, 9999, 2500):
-            began = time.monotonic()
             page.evaluate(f"document.querySelector('.sg-rows').scrollTop = {(LONG + 1 - step) * 24}")
             page.wait_for_function(SEEN, arg=step)
-            waits.append(time.monotonic() - began)
             most = max(most, elements(page))
-        longest = page.evaluate("window.longest")
-        print(f"scrolled in {[round(one, 2) for one in waits]} s, longest frame {longest:.0f} ms, {most} elements")
         assert most < NODES
-        assert max(waits) < 2.0
-        assert longest < 500
         at(page, 2500).click()
         stands(page, "step 2500")
         press(page, "To the first checkpoint")
