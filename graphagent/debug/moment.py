@@ -97,6 +97,21 @@ def moment_of(
         for i in range(len(frontier))
     ]
     finished = {i for i, origin in enumerate(origins) if (origin.base, origin.position) in held}
+    coming = coming_of(graph, frontier, origins, finished, row.questions)
+    return moment_told(lineage, namespace, row, coming, changed=changed)
+
+
+def moment_told(
+    lineage: str,
+    namespace: str,
+    row: Row,
+    coming: tuple[Coming, ...] = (),
+    *,
+    ran: tuple[str, ...] | None = None,
+    changed: tuple[str, ...] | None = None,
+) -> Moment:
+    """The moment of a row, with what comes next as the caller knows it. `ran`, `changed`: of the step that the row came
+    with, if the caller knows better than the row."""
     note = row.note if isinstance(row.note, dict) else {}
     return Moment(
         lineage,
@@ -106,9 +121,9 @@ def moment_of(
         row.step,
         row.base,
         row.parent,
-        row.nodes,
+        row.nodes if ran is None else ran,
         tuple(dict.fromkeys((*row.values, *row.patches, *row.lists))) if changed is None else changed,
-        coming_of(graph, frontier, origins, finished, row.questions),
+        coming,
         tuple(public(question) for question in row.questions if not question.answered),
         note.get("error") or note.get("limit"),
         row.note,

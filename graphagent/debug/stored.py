@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 from graphagent.agents.stored_frames import graph_of_space
 from graphagent.checkpoint.changes import rows_between
 from graphagent.checkpoint.record import Header, Loaded, Row
-from graphagent.debug.moment import Coming, Moment, coming_of, moment_of
+from graphagent.debug.moment import Coming, Moment, coming_of, moment_of, moment_told
 from graphagent.engine.due import parts
 from graphagent.engine.executor import Executor
 from graphagent.engine.frame import Frame, is_root
 from graphagent.engine.merge import Merged
 from graphagent.engine.restore import load_row
-from graphagent.engine.result import public
 from graphagent.engine.state_codec import contained
 from graphagent.errors import CheckpointNotFound, IncompatibleCheckpoint, alternatives
 from graphagent.graph.compiled import CompiledGraph
@@ -308,25 +307,8 @@ def moment_of_row(frame: Frame, row: Row, ran: tuple[str, ...], changed: tuple[s
     frontier = frame.marking.frontier
     origins = [frame.origin(position) for position in range(len(frontier))]
     held = [position for position, outcome in frame.held.items() if outcome.done] if frame.held else ()
-    note = row.note if isinstance(row.note, dict) else {}
-    return Moment(
-        frame.lineage,
-        frame.namespace,
-        row.seq,
-        row.source,
-        row.step,
-        row.base,
-        row.parent,
-        ran,
-        changed,
-        coming_of(frame.graph, frontier, origins, held, row.questions),
-        tuple(public(question) for question in row.questions if not question.answered),
-        note.get("error") or note.get("limit"),
-        row.note,
-        row.created_at,
-        row.run_id,
-        row.fingerprint,
-    )
+    coming = coming_of(frame.graph, frontier, origins, held, row.questions)
+    return moment_told(frame.lineage, frame.namespace, row, coming, ran=ran, changed=changed)
 
 
 def _unknown(lineage: str, namespace: str, row: Row, changed: tuple[str, ...]) -> Moment:
@@ -336,22 +318,4 @@ def _unknown(lineage: str, namespace: str, row: Row, changed: tuple[str, ...]) -
         branch = "/".join(name for name, _ in due.branch)
         text = f"{branch}/{due.node}#{row.step + 1}" if branch else f"{due.node}#{row.step + 1}"
         coming.append(Coming(text, due.node, branch, position))
-    note = row.note if isinstance(row.note, dict) else {}
-    return Moment(
-        lineage,
-        namespace,
-        row.seq,
-        row.source,
-        row.step,
-        row.base,
-        row.parent,
-        row.nodes,
-        changed,
-        tuple(coming),
-        tuple(public(question) for question in row.questions if not question.answered),
-        note.get("error") or note.get("limit"),
-        row.note,
-        row.created_at,
-        row.run_id,
-        row.fingerprint,
-    )
+    return moment_told(lineage, namespace, row, tuple(coming), changed=changed)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from graphagent.checkpoint.record import Row
 from graphagent.checkpoint.store import CheckpointStore
-from graphagent.debug.moment import Moment, moment_of
-from graphagent.engine.result import public
+from graphagent.debug.moment import Moment, moment_of, moment_told
 from graphagent.errors import CheckpointNotFound, IncompatibleCheckpoint
 from graphagent.graph.compiled import CompiledGraph
 
@@ -26,33 +24,11 @@ async def moment_at(
         raise CheckpointNotFound(f"lineage '{lineage}' has no checkpoint {seq} in frame '{namespace}'")
     graph = graphs.get(namespace)
     if graph is None:
-        return plain_moment(lineage, namespace, loaded.row)
+        return moment_told(lineage, namespace, loaded.row)
     held = {
         (loaded.row.base, position) for position in await store.activations(lineage, namespace, loaded.row.base, None)
     }
     try:
         return moment_of(graph, lineage, namespace, loaded.row, held=held)
     except IncompatibleCheckpoint:  # the graph has changed since
-        return plain_moment(lineage, namespace, loaded.row)
-
-
-def plain_moment(lineage: str, namespace: str, row: Row) -> Moment:
-    """What a row tells without its graph: not what comes next."""
-    note = row.note if isinstance(row.note, dict) else {}
-    return Moment(
-        lineage,
-        namespace,
-        row.seq,
-        row.source,
-        row.step,
-        row.base,
-        row.parent,
-        row.nodes,
-        tuple(dict.fromkeys((*row.values, *row.patches, *row.lists))),
-        waits=tuple(public(question) for question in row.questions if not question.answered),
-        error=note.get("error") or note.get("limit"),
-        note=row.note,
-        created_at=row.created_at,
-        run_id=row.run_id,
-        fingerprint=row.fingerprint,
-    )
+        return moment_told(lineage, namespace, loaded.row)
