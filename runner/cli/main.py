@@ -15,6 +15,7 @@ from runner.cli import debug_options as debugging
 from runner.cli import options as said
 from runner.cli import report_options as reporting
 from runner.cli import runs_options as searched
+from runner.cli import serve_options as serving
 from runner.cli import studio_options as browsing
 from runner.cli import talk_options as talk
 from runner.cli import upkeep_options as upkeep
@@ -25,6 +26,7 @@ COMMANDS: dict[str, tuple[type[said.Common], str]] = {
     "chat": (talk.ChatOptions, "runner.cli.chat:chat"),
     "sessions": (talk.SessionsOptions, "runner.cli.sessions:sessions"),
     "studio": (browsing.StudioOptions, "runner.cli.studio:studio"),
+    "serve": (serving.ServeOptions, "runner.cli.serve:serve"),
     "debug": (debugging.DebugOptions, "runner.cli.debug:debug"),
     "runs": (searched.RunsOptions, "runner.cli.runs:runs"),
     "history": (said.HistoryOptions, "runner.cli.stored:history"),

@@ -16,7 +16,8 @@ from runner.cli.exits import Exit
 from runner.cli.opening import existing_store
 from runner.cli.output import Output
 from runner.cli.studio_options import StudioOptions
-from runner.studio.access import checked_binding, is_loopback
+from runner.loopback import is_loopback
+from runner.studio.access import checked_binding
 from runner.studio.serving import Ready, Serving
 from runner.studio.targets import Target, Targets
 

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from graphagent.errors import UsageError
+from runner.loopback import is_loopback
 
 TOKEN_VARIABLE = "GRAPHAGENT_STUDIO_TOKEN"
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -29,16 +30,6 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
 }
-
-
-def is_loopback(host: str) -> bool:
-    """True for a name or an address of this machine that no other can reach."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def checked_binding(host: str, token: str | None) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any
 
 import anyio
 import uvicorn
@@ -15,7 +12,7 @@ from nicegui import ui
 from starlette.middleware.gzip import GZipMiddleware
 
 from graphagent.checkpoint.sql_store import SqlCheckpoints
-from graphagent.errors import UsageError
+from runner.listening import QuietServer, address, bound
 from runner.studio import compare_page, run_page, runs_page
 from runner.studio.access import Access, checked_binding
 from runner.studio.app import Studio
@@ -26,22 +23,6 @@ _GRACE = 3
 """Seconds that open connections have at the end."""
 
 
-class _Server(uvicorn.Server):
-    """A server that says when it is ready, and leaves the signals alone."""
-
-    ready: Callable[[], None]
-
-    def capture_signals(self) -> Any:
-        """Signals are received beside the server, so that held runs are left before the process ends."""
-        return nullcontext()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, then say so."""
-        await super().startup(sockets)
-        if not self.should_exit:
-            self.ready()
-
-
 async def serve(serving: Serving, ready: Ready) -> None:
     """Serve until SIGINT or SIGTERM; runs that are held then are paused, and can be resumed by anybody.
 
@@ -49,13 +30,19 @@ async def serve(serving: Serving, ready: Ready) -> None:
     that can't be bound.
     """
     checked_binding(serving.host, serving.token)
-    listener = _bound(serving.host, serving.port)
+    listener = bound("studio", serving.host, serving.port)
     try:
         async with SqlCheckpoints(serving.url) as store, anyio.create_task_group() as group:
             refused = await serving.refused(store)
             studio = Studio(store, serving.url, serving.targets, refused, group)
-            server = _Server(uvicorn.Config(_app(studio, serving, listener), log_level="warning", ws_ping_interval=None,
-                                            timeout_graceful_shutdown=_GRACE, lifespan="on"))  # fmt: skip
+            config = uvicorn.Config(
+                _app(studio, serving, listener),
+                log_level="warning",
+                ws_ping_interval=None,
+                timeout_graceful_shutdown=_GRACE,
+                lifespan="on",
+            )
+            server = QuietServer(config)
             server.ready = lambda: ready(_address(serving, listener), refused)
             group.start_soon(_stop_at_signal, server)
             try:
@@ -87,21 +74,9 @@ def _app(studio: Studio, serving: Serving, listener: socket.socket) -> FastAPI:
     return app
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, proto)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        raise UsageError(f"the studio can't listen at '{host}' port {port}: {error}; give another --port") from error
-    return listener
-
-
 def _address(serving: Serving, listener: socket.socket) -> str:
-    host = f"[{serving.host}]" if ":" in serving.host else serving.host
     query = "" if serving.token is None else f"?token={serving.token}"
-    return f"http://{host}:{listener.getsockname()[1]}/{query}"
+    return f"{address(serving.host, listener)}/{query}"
 
 
 async def _stop_at_signal(server: uvicorn.Server) -> None:
