@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import socket
 
@@ -42,6 +43,8 @@ async def serve(serving: Serving, ready: Ready) -> None:
                 timeout_graceful_shutdown=_GRACE,
                 lifespan="on",
             )
+            gc.collect()
+            gc.freeze()  # what is loaded stays: each page of a long run would have the collector walk over it
             server = QuietServer(config)
             server.ready = lambda: ready(_address(serving, listener), refused)
             group.start_soon(_stop_at_signal, server)
