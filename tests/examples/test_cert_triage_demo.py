@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -75,13 +76,16 @@ def test_the_demo_ends_with_report_graph_and_next_steps(tmp_path: Path, capsys: 
 
 
 def test_the_commands_to_try_next_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each of the four commands that the demo ends with runs as it is printed; the talk goes on in the session."""
+    """Each of the commands that the demo ends with runs as it is printed; the talk goes on in the session."""
     assert main(["--answer", "approve=yes"]) == 0
     shown = capsys.readouterr().out
     commands = [line.strip() for line in shown.splitlines() if line.startswith("    graphagent ")]
-    assert len(commands) == 4
+    assert [command.split()[1] for command in commands] == ["debug", "studio", "replay", "chat", "run"]
     scripts = Path(sys.executable).parent
     for command in commands:
+        if command.startswith("graphagent studio"):
+            _serves([str(scripts / "graphagent"), *command.split()[1:], "--no-browser"])
+            continue
         done = subprocess.run(
             [str(scripts / "graphagent"), *command.split()[1:]],
             env={**os.environ, "PYTHONPATH": str(ROOT)}, input="And the first one?\n", capture_output=True, text=True,
@@ -89,6 +93,16 @@ def test_the_commands_to_try_next_work(tmp_path: Path, capsys: pytest.CaptureFix
         )  # fmt: skip
         assert done.returncode == 0, (command, done.stdout, done.stderr)
         assert "graphagent chat" not in command or "As I said: As I said: Clients refuse" in done.stdout, done.stdout
+
+
+def _serves(words: list[str]) -> None:
+    """A server says where it is, and ends in an orderly way when it is told to."""
+    server = subprocess.Popen(words, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    assert "http://127.0.0.1:" in server.stdout.readline()
+    server.send_signal(signal.SIGINT)
+    assert server.wait(30) == 0
+    server.stdout.close()
 
 
 def test_without_terminal_and_answer_the_run_keeps_waiting(tmp_path: Path) -> None:
