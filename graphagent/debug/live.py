@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -24,6 +24,8 @@ from graphagent.engine.frame import Frame, Step, Tree
 from graphagent.engine.merge import Merged
 from graphagent.engine.outcome import Outcome
 from graphagent.engine.plan import Stop, pause_question
+from graphagent.engine.result import RunResult
+from graphagent.errors import GraphAgentError
 
 Pace = Literal["step", "next", "out", "run", "until"]
 
@@ -194,6 +196,8 @@ class Gate:
         return not is_within(namespace, going.frame)
 
     async def _stand(self, arrival: Arrival) -> None:
+        if self.leaving:  # while its row was being read
+            return
         if self.shown is None and self._verdict(arrival) == "show":
             self.shown = arrival
             self._changed.set()
@@ -214,6 +218,8 @@ class Gate:
         if self.shown is arrival:
             self.shown = None
             self._settle()
+        if self.shown is None and not self.waiting:
+            self.deadlines.go_on(self._trees.values())
 
     def _settle(self) -> None:
         """Show the first of those that wait that is to be shown, and let those pass that are in nobody's way."""
@@ -263,8 +269,18 @@ class Gate:
             starting=arrival.starting,
         )
 
-    def hits_at_end(self, frame: Frame, moment: Moment) -> tuple[Breakpoint, ...]:
+    async def moment_at_end(self, result: RunResult) -> Moment | None:
+        """Where the run has ended: at its newest row, or where its frame stood if there is none; None if it never came
+        to a frame."""
+        with suppress(GraphAgentError):
+            return await self.stored.moment(self.root, None)
+        return None if self.ending is None else moment_now(self.ending[0], "end" if result.ok else "step")
+
+    def hits_at_end(self, moment: Moment) -> tuple[Breakpoint, ...]:
         """The breakpoints that the end of the run hits."""
+        if self.ending is None:
+            return ()
+        frame = self.ending[0]
         view = frame.graph.schema.view(frame.values)
         return self.breakpoints.hits(moment, view, frame.graph, visits=self._visits(), starting=())
 

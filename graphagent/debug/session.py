@@ -14,7 +14,7 @@ from graphagent.debug.breakpoints import Breakpoints
 from graphagent.debug.changes import changed_row
 from graphagent.debug.driver import Driver
 from graphagent.debug.live import Arrival, Gate, Going
-from graphagent.debug.moment import Moment, moment_now
+from graphagent.debug.moment import Moment
 from graphagent.debug.past import Past
 from graphagent.debug.stopped import Stopped, Why, must_not_only_wait, why_ended, why_over
 from graphagent.debug.stored import Stored
@@ -245,6 +245,7 @@ class DebugSession:
         while self._gate is gate and self._ended is None:
             await gate.wait()
         self._over()
+        self._past.at_end = False
 
     # -- inside: along what is stored ------------------------------------------------------------
 
@@ -298,7 +299,11 @@ class DebugSession:
         if not self._answers:
             must_not_only_wait(self.moment)
         answers, self._answers = self._answers, {}
-        return await self._execute(going, lambda: self.driver.resume(answers), leaving=self.moment.namespace)
+        try:
+            return await self._execute(going, lambda: self.driver.resume(answers), leaving=self.moment.namespace)
+        except GraphAgentError:  # it has not begun, so they are not taken
+            self._answers = answers
+            raise
 
     def _stop_at(self) -> Place | None:
         shown = self._gate.shown if self._gate is not None else None
@@ -333,6 +338,8 @@ class DebugSession:
     async def _let_go(self, going: Going) -> Stopped:
         gate = self._gate
         assert gate is not None
+        if self._ended is not None:  # while nobody waited
+            return await self._ending(gate)
         if self.breakpoints.counts and gate.counted is None:
             await self.stored.refresh()
             gate.counted = await self.stored.visits() - gate.visits
@@ -355,22 +362,12 @@ class DebugSession:
         if isinstance(ended, Exception):
             raise ended
         assert ended is not None
-        moment: Moment | None = None
-        try:
-            moment = await self.stored.moment(self.stored.root, None)
-        except GraphAgentError:
-            if gate.ending is not None:
-                moment = moment_now(gate.ending[0], "end" if ended.ok else "step")
-        moment = moment or last
-        if moment is None and ended.error is not None:  # not even its input could be written
-            raise ended.error
+        moment = await gate.moment_at_end(ended) or last
         if moment is None:
-            raise await self.stored.not_found(self.stored.root, None)
+            raise ended.error or await self.stored.not_found(self.stored.root, None)
         self._cursor = moment
         self._past.at_end = True
-        frame = gate.ending[0] if gate.ending is not None else None
-        hit = () if frame is None else gate.hits_at_end(frame, moment)
-        return Stopped(moment, why_ended(ended), hit, ended.reason, ended)
+        return Stopped(moment, why_ended(ended), gate.hits_at_end(moment), ended.reason, ended)
 
     def _over(self) -> None:
         self._gate = self._at = None

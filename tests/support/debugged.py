@@ -178,7 +178,8 @@ async def rows_left(store: Any, lineage: str) -> dict[str, list[Any]]:
     """All rows of a lineage by frame, run ids and times left out."""
     found = {}
     for namespace in await store.namespaces(lineage):
-        rows = [row async for row in rows_between(store, lineage, namespace, 0, 1 << 20)]
+        newest = (await store.history(lineage, namespace, limit=1))[0].seq
+        rows = [row async for row in rows_between(store, lineage, namespace, 0, newest)]
         found[namespace] = [replace(row, run_id="", created_at=0.0) for row in rows]
     return found
 
