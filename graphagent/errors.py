@@ -258,6 +258,22 @@ class LimitExceeded(ServiceError):
     """A service keeps no more of these; nothing was changed."""
 
 
+class SkillNotFound(NotFound):
+    """There is no such skill."""
+
+
+class SkillRejected(ServiceError):
+    """A skill, or an archive of skills, is not taken; nothing of it was stored."""
+
+
+class ExecutorUnavailable(ServiceError):
+    """Code can't be run here with the protection that was asked for; nothing was run."""
+
+
+class PathEscape(ServiceError):
+    """A path would leave its workspace; nothing was read or written."""
+
+
 class SummaryError(GraphAgentError):
     """A summary could not be made; nothing was stored. `spent`: tokens of the calls that were made for it."""
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from graphagent.engine.limits import Budget
+from graphagent.execution import CodeExecutor
 from graphagent.ids import fresh_id
 from graphagent.ledger import Event, Session
 from graphagent.messages import Message
 from graphagent.services import ArtifactService, MemoryService, SessionService
+from graphagent.skills import SkillRepository
 
 if TYPE_CHECKING:
     from graphagent.agents.agent import Agent
@@ -32,6 +34,8 @@ class Services:
     checkpoints: CheckpointStore | None = None
     projector: Projector | None = None
     guard: ContextGuard | None = None
+    executor: CodeExecutor | None = None
+    skills: SkillRepository | None = None
 
 
 @dataclass(frozen=True, slots=True)
