@@ -69,6 +69,9 @@ class CollectLimits(NamedTuple):
     total_bytes: int = 64 * MIB
 
 
+COLLECT_LIMITS = CollectLimits()
+
+
 class OutputFile(NamedTuple):
     """A file of a workspace. `path`: relative to it; `size`: its whole size in bytes; `truncated`: `data` is only its
     beginning."""
@@ -111,7 +114,7 @@ class Workspace(Protocol):
         """Remove a file or a directory with all in it; False if there was none."""
         ...
 
-    async def collect(self, patterns: Sequence[str], limits: CollectLimits = CollectLimits()) -> Collected:
+    async def collect(self, patterns: Sequence[str], limits: CollectLimits = COLLECT_LIMITS) -> Collected:
         """The files that fit globs (`**` for any depth). Links that lead out of the workspace are left out."""
         ...
 
