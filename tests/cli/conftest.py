@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,15 @@ from runner.cli.main import app
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty current directory."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty current directory. Modules that were loaded from it are forgotten with it: the next test's module of
+    the same name is another one."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GRAPHAGENT_DB", raising=False)
-    return tmp_path
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(f"{tmp_path}/"):
+            del sys.modules[name]
 
 
 @pytest.fixture
