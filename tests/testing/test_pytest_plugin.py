@@ -39,6 +39,9 @@ bad = made("bad", "b").add_conditional_edges("a", lambda state: "b", ["b", END])
 """
 
 
+_UNUSED = ("cacheprovider", "pytest_cov", "hypothesispytest", "anyio")
+
+
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
     """A project with a module of graphs and a test of its own."""
@@ -52,8 +55,8 @@ def ini(project: pytest.Pytester, *lines: str) -> None:
 
 
 def run(project: pytest.Pytester, *words: str) -> pytest.RunResult:
-    """Pytest as a process of its own, so that nothing is imported before it starts."""
-    return project.runpytest_subprocess("-p", "no:cacheprovider", *words)
+    """Pytest as a process of its own, so that nothing is imported before it starts; without plugins that cost time."""
+    return project.runpytest_subprocess(*(word for name in _UNUSED for word in ("-p", f"no:{name}")), *words)
 
 
 def record(project: pytest.Pytester, n: int = 0) -> None:

@@ -159,7 +159,7 @@ def good(graph: CompiledGraph, marking: Marking) -> bool:
     return not starving(graph, marking) and (marking.ended or not graph.names_end)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(edited())
 def test_what_may_go_on_ends_as_well_as_before(pair: tuple[Plan, Plan]) -> None:
     """Every marking of the old graph: what the judge puts into the new one is what the engine restores from the row,
@@ -206,7 +206,7 @@ def ends(version: Version, marking: Marking) -> list[Marking]:
 
 
 @pytest.mark.anyio
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(pair=edited(), seed=st.integers(0, 999), engine=st.sampled_from(["superstep", "eager"]))
 async def test_the_engine_ends_what_may_go_on(pair: tuple[Plan, Plan], seed: int, engine: Any) -> None:
     """A stopped run, resumed by the real engine with the new graph: refused, or ended as well as the old one could."""

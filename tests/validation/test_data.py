@@ -464,7 +464,8 @@ def test_undeclared_targets_silence_what_rests_on_ways():
 
 
 FIELDS = ("x", "y")
-MANY = 100
+MANY = 60
+SMALL = Bounds(600, 60.0)
 
 
 @functools.cache
@@ -477,13 +478,13 @@ def furnished(seed, code=""):
         spec["reads"] = [field for field in FIELDS if rnd.random() < 0.25]
         spec["writes"] = [field for field in FIELDS if rnd.random() < 0.25]
     document["outputs"] = ["x"]
-    report = validate(load_document(document).builder, rules=["GA0", "GA4"], facts=Facts(engine="eager"))
+    report = validate(load_document(document).builder, rules=["GA0", "GA4"], facts=Facts(engine="eager"), bounds=SMALL)
     codes = {finding.code for finding in report.findings}
     broken = any(finding.severity == "error" and finding.code.startswith("GA0") for finding in report.findings)
     if broken or (code and code not in codes):
         return None
     graph = load_document(document).builder.compile()
-    explored = explore(graph, choices(graph), Bounds(2_000, 60.0), reduced=False)
+    explored = explore(graph, choices(graph), SMALL, reduced=False)
     return (document, report, explored) if explored.complete and not explored.growing else None
 
 
@@ -523,7 +524,7 @@ def test_no_unset_read_is_missed():
                 assert any(f.code in ("GA401", "GA402") and f.at == (name, field) for f in report.findings), document
                 reported += 1
     assert seen > MANY // 2
-    assert reported > 30
+    assert reported > 15
 
 
 def sent_to(document):

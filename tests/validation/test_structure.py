@@ -25,7 +25,7 @@ from graphagent.validation.stops import ran
 from graphagent.validation.subject import Subject
 
 SHARED = Path(__file__).parents[2].parent / "shared"
-BOUNDS = Bounds(max_states=3000, max_seconds=20)
+BOUNDS = Bounds(max_states=1000, max_seconds=20)
 Found = list[tuple[str, tuple[str, ...]]]
 
 
@@ -244,7 +244,7 @@ def test_a_jump_is_a_way_out() -> None:
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_no_finding_is_a_false_alarm(data: st.DataObject) -> None:
     """Against every interleaving: what GA101 names never runs; what GA108 names never runs; once a loop of GA104 or
     GA105 runs, no run ends with nothing left."""
@@ -272,7 +272,7 @@ def _clean(graph: CompiledGraph, found: Exploration, state: int, loop: set[str])
 
 
 @given(unstructured(modes=("all",)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_without_joins_every_livelock_is_a_loop_that_cannot_be_left(doc: Document) -> None:
     """Where nothing waits, the search finds a state that no end follows exactly if a loop is reported."""
     doc = {**doc, "joins": [], "errors": []}
