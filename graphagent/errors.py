@@ -270,6 +270,14 @@ class ExecutorUnavailable(ServiceError):
     """Code can't be run here with the protection that was asked for; nothing was run."""
 
 
+class ProgramFailed(GraphAgentError):
+    """A program ended with an exit status other than 0, or a limit ended it. `result`: its `ProgramResult`."""
+
+    def __init__(self, message: str, *, result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+
 class PathEscape(ServiceError):
     """A path would leave its workspace; nothing was read or written."""
 

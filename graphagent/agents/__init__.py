@@ -13,6 +13,8 @@ from graphagent.agents.llm_node import LLMNode
 from graphagent.agents.model import GenerationConfig, Model, ModelRequest, Reply
 from graphagent.agents.model_options import CallLimits, ModelCallbacks
 from graphagent.agents.nested import AgentAnswer
+from graphagent.agents.program_node import ProgramNode
+from graphagent.agents.program_result import ProducedFile, ProgramResult
 from graphagent.agents.tool import Tool, ToolContext, ToolResult
 from graphagent.agents.tool_options import ToolCallbacks, ToolOptions
 from graphagent.agents.tools_node import ToolsNode
@@ -37,6 +39,9 @@ __all__ = [
     "ModelCallbacks",
     "ModelRequest",
     "ParallelAgent",
+    "ProducedFile",
+    "ProgramNode",
+    "ProgramResult",
     "Reply",
     "RunOptions",
     "Services",

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from graphagent.errors import GraphDefinitionError, alternatives
-from graphagent.graph.builder_nodes import Labels, NodeMethods, caller, labelled
+from graphagent.graph.builder_nodes import Labels, caller, labelled
+from graphagent.graph.builder_programs import ProgramMethods
 from graphagent.graph.checks import check_definition
 from graphagent.graph.compile import build
 from graphagent.graph.compiled import CompiledGraph
@@ -18,7 +19,7 @@ from graphagent.graph.schema import StateSchema
 from graphagent.graph.signature import declared_labels
 
 
-class StateGraph(NodeMethods):
+class StateGraph(ProgramMethods):
     """A graph under construction over a state class (a pydantic model, a TypedDict or a dataclass).
 
     Every method returns the builder. Problems are collected and raised together by `compile()`. `inputs` and

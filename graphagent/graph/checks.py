@@ -241,7 +241,7 @@ def check_nodes(graph: GraphDef, schema: StateSchema) -> Iterator[Problem]:
         if node.kind == "function" and (not callable(node.fn) or not takes_arguments(node.fn, 1 + _context(node))):
             text = f"node '{node.id}' is bound to {node.fn!r}; it needs fn(state) or fn(state, ctx)"
             yield _error("GA015", text, (node.id,), node.place)
-        if node.kind in ("llm", "tools") and node.fn is None and not node.config:  # from a document
+        if node.kind in ("llm", "tools", "code", "skill") and node.fn is None and not node.config:  # from a document
             text = f"node '{node.id}' of kind '{node.kind}' is bound to nothing; pass its function under its id"
             yield _error("GA015", text, (node.id,), node.place)
         if node.kind == "subgraph" and not isinstance(node.child, CompiledGraph):

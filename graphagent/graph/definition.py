@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from graphagent.graph.policies import CachePolicy, RetryPolicy
 
-NodeKind = Literal["function", "llm", "tools", "agent", "subgraph", "map", "interrupt"]
+NodeKind = Literal["function", "llm", "tools", "agent", "code", "skill", "subgraph", "map", "interrupt"]
 JoinMode = Literal["all", "active", "any"] | int
 Condition = bool | Callable[[Any], bool]
 

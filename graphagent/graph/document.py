@@ -284,7 +284,7 @@ def _fill_node(
         options = {key: spec[key] for key in names if spec.get(key) is not None}
         if kind == "agent":
             builder.add_agent_node(name, functions.get(name), description=description, **options)
-        elif kind in ("llm", "tools"):
+        elif kind in ("llm", "tools", "code", "skill"):
             builder._special(name, kind, {}, fn=functions.get(name), description=description, **options)
         else:
             builder.add_node(name, functions.get(name), description=description, **options)
