@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
 from graphagent import SqlCheckpoints
 from graphagent.errors import UsageError
+from runner.artifacts import InMemoryArtifacts, SqlArtifacts
 from runner.cli.agents import load_agent
 from runner.cli.exits import Exit
 from runner.cli.options import DB_VARIABLE
@@ -40,7 +42,8 @@ def serve(options: ServeOptions, output: Output) -> int:
 
     def ready(address: str) -> None:
         document = {"url": address, "agent": agent.name, "protocols": _wanted(options)}
-        output.line(document, f"serving '{agent.name}': {address}/v1\nCtrl-C ends it")
+        where = "\n".join(f"  {name}: {address}{PATHS.get(name, '')}" for name in _wanted(options))
+        output.line(document, f"serving '{agent.name}'\n{where}\nCtrl-C ends it")
 
     async def run() -> None:
         async with AsyncExitStack() as stack:
@@ -49,6 +52,10 @@ def serve(options: ServeOptions, output: Output) -> int:
                 services["checkpoints"] = await stack.enter_async_context(SqlCheckpoints(options.db))
                 services["sessions"] = SqlSessions(options.db)
                 stack.push_async_callback(services["sessions"].aclose)
+                services["artifacts"] = SqlArtifacts(options.db)
+                stack.push_async_callback(services["artifacts"].aclose)
+            else:
+                services["artifacts"] = InMemoryArtifacts()
             runner = await stack.enter_async_context(Runner(options.app or agent.name, agent, **services))
             place = serving.Place(options.host, options.port, options.grace)
             await serving.serve(runner, parts, access, limits, place, ready)
@@ -110,8 +117,19 @@ def _openai(options: ServeOptions) -> ServerPart:
     return OpenAIServer(options.on_leave.value, generation, options.model)
 
 
-PARTS: dict[str, Callable[[ServeOptions], ServerPart]] = {"openai": _openai}
-"""Name of an option -> the part of the server that it wants."""
+def _ui(options: ServeOptions) -> ServerPart:
+    from runner.servers.ui.part import ChatPages
+
+    if find_spec("nicegui") is None:
+        raise UsageError("pages need NiceGUI: install graphagent[studio]")
+    return ChatPages(options.token)
+
+
+PARTS: dict[str, Callable[[ServeOptions], ServerPart]] = {"openai": _openai, "ui": _ui}
+"""Name of an option -> the part of the server that it wants; pages come last, since they take what no other takes."""
+
+PATHS = {"openai": "/v1", "ui": "/ui"}
+"""Where each of them is."""
 
 
 def _limits(options: ServeOptions) -> ServerLimits:

@@ -37,6 +37,7 @@ class ServeOptions(Stored):
         ),
     ]
     openai: Annotated[bool, Option("--openai", help="Speak the OpenAI protocol; default if none is named.")] = False
+    ui: Annotated[bool, Option("--ui", help="Pages to talk with the agent, at /ui; needs graphagent[studio].")] = False
     app: Annotated[
         str | None, Option("--app", metavar="NAME", help="The app of the sessions; default: the agent's name.")
     ] = None

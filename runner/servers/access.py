@@ -2,7 +2,8 @@
 
 A browser sends whatever any web page tells it to, also to an address that only this machine reaches. So a request that
 comes from a page (it has an Origin header) is refused unless that origin is allowed, and so is one whose Host header is
-a name that isn't known (DNS rebinding: a name of the attacker's that leads to this machine).
+a name that isn't known (DNS rebinding: a name of the attacker's that leads to this machine). Pages that the server has
+served itself are of its own origin, and pass.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from graphagent.errors import UsageError
 from runner.loopback import is_loopback
@@ -89,7 +91,10 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request on if it may pass."""
-        refusal = self._refusal(Headers(scope=scope)) if scope["type"] == "http" else None
+        refusal = self._refusal(Headers(scope=scope)) if scope["type"] in ("http", "websocket") else None
+        if refusal is not None and scope["type"] == "websocket":
+            await WebSocketClose(1008, "refused")(scope, receive, send)
+            return
         await (self.app if refusal is None else refusal)(scope, receive, send)
 
     def _refusal(self, headers: Headers) -> Response | None:
@@ -97,7 +102,8 @@ class Gate:
         if self._hosts and not self._knows(host):
             return PlainTextResponse(f"this server doesn't answer to the name {host!r}; name it with --host-name", 421)
         origin = headers.get("origin")
-        if origin is not None and origin.lower().rstrip("/") not in self._origins:
+        own = origin is not None and urlsplit(origin).netloc.lower() == host.lower() != ""
+        if origin is not None and not own and origin.lower().rstrip("/") not in self._origins:
             return PlainTextResponse(f"pages of {origin!r} may not speak to this server; allow them with --cors", 403)
         return None
 

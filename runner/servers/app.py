@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -33,6 +34,15 @@ class ServerPart(Protocol):
 
     def routes(self, context: ServerContext) -> Sequence[BaseRoute]:
         """Its routes. Each asks `context.access.identify` who sends a request, before anything else."""
+        ...
+
+
+@runtime_checkable
+class LivingPart(ServerPart, Protocol):
+    """A part that does something beside its requests while the server is up, and may speak over websockets."""
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """Entered before the first request, left after the last."""
         ...
 
 
@@ -66,4 +76,13 @@ def make_app(
         allow_headers=["authorization", "content-type", "x-session-id"],
         expose_headers=["x-session-id"],
     )
-    return Starlette(routes=routes, middleware=[gate, *([pages] if context.access.origins else [])])
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            for part in parts:
+                if isinstance(part, LivingPart):
+                    await stack.enter_async_context(part.lifespan())
+            yield
+
+    return Starlette(routes=routes, middleware=[gate, *([pages] if context.access.origins else [])], lifespan=lifespan)

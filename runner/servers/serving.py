@@ -13,7 +13,7 @@ import uvicorn
 from runner.listening import QuietServer, address, bound
 from runner.runner import Runner
 from runner.servers.access import Access
-from runner.servers.app import ServerContext, ServerPart, make_app, make_context
+from runner.servers.app import LivingPart, ServerContext, ServerPart, make_app, make_context
 from runner.servers.limits import ServerLimits
 
 AFTERWARDS = 15
@@ -48,7 +48,9 @@ async def serve(
     app = make_app(runner, parts, context=context)
     listener = bound("server", place.host, place.port)
     try:
-        config = uvicorn.Config(app, log_level="warning", lifespan="off", server_header=False, ws="none",
+        living = any(isinstance(part, LivingPart) for part in parts)
+        config = uvicorn.Config(app, log_level="warning", lifespan="on", server_header=False,
+                                ws="auto" if living else "none", ws_ping_interval=None,
                                 timeout_graceful_shutdown=int(place.grace) + AFTERWARDS)  # fmt: skip
         server = QuietServer(config)
         server.ready = lambda: ready(address(place.host, listener))

@@ -127,6 +127,8 @@ def _simple(schema: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[Mapping
             parts = [part for part in schema["anyOf"] if part != {"type": "null"}]
             nullable = nullable or len(parts) < len(schema["anyOf"])
             rest = {name: part for name, part in schema.items() if name != "anyOf"}
+            if parts and isinstance(parts[0], Mapping) and parts[0].get("type") == "boolean":
+                parts = parts[:1]  # yes or no, where more could be said too: an approval
             if len(parts) != 1 or not isinstance(parts[0], Mapping):
                 return {**rest, "anyOf": parts}, nullable
             schema = {**parts[0], **rest}

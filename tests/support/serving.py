@@ -47,10 +47,10 @@ class Server:
 
 
 @contextmanager
-def served(folder: Path, name: str, *words: str, **variables: str) -> Iterator[Server]:
-    """A server of an agent of `served.py`, at any port, with sessions in `folder` if `--db` is among the words."""
+def served(folder: Path, name: str, *words: str, agents: Path = AGENTS, **variables: str) -> Iterator[Server]:
+    """A server of an agent of `agents`, at any port, with sessions in `folder` if `--db` is among the words."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GRAPHAGENT_")}
-    command = [COMMAND, "serve", f"{AGENTS}:{name}", "--json", "--port", "0", *words]
+    command = [COMMAND, "serve", f"{agents}:{name}", "--json", "--port", "0", *words]
     log = folder / f"{name}.log"
     with log.open("a") as errors:
         process = subprocess.Popen(
