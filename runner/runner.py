@@ -15,10 +15,12 @@ from graphagent.agents.projector import Projector
 from graphagent.checkpoint.memory import MemoryCheckpoints
 from graphagent.checkpoint.store import CheckpointStore
 from graphagent.errors import NotFound, RunError, RunInterrupted, UsageError, alternatives
+from graphagent.execution import CodeExecutor
 from graphagent.ids import fresh_id
 from graphagent.ledger import Event, SessionKey
 from graphagent.messages import Message
 from graphagent.services import ArtifactService, MemoryService, SessionService
+from graphagent.skills import SkillRepository
 from processors import Compaction
 from runner.agents import AgentFactory, Agents
 from runner.context.guard import guard_for
@@ -76,8 +78,10 @@ class Runner:
     of a session; None takes the default pipeline. `summaries`: how the summaries of sessions are made, which then stand
     for the events that they cover; what makes them will do. `compaction`: how results of tools are
     shortened in requests. `extraction`: how `memory` is kept from what was said,
-    after each run. Use it on one event loop, and close it: `async with Runner(...)`. Raises UsageError for plugins
-    without a name or with one name, and for an extraction without a memory, AgentError for agents with one name.
+    after each run. `executor`, `skills`: where programs run and where skills are, for tools and nodes that have none of
+    their own; they stay open. Use it on one event loop, and close it: `async with Runner(...)`. Raises UsageError for
+    plugins without a name or with one name, and for an extraction without a memory, AgentError for agents with one
+    name.
     """
 
     def __init__(
@@ -89,6 +93,8 @@ class Runner:
         memory: MemoryService | None = None,
         artifacts: ArtifactService | None = None,
         checkpoints: CheckpointStore | None = None,
+        executor: CodeExecutor | None = None,
+        skills: SkillRepository | None = None,
         plugins: Sequence[Plugin] = (),
         agents: Iterable[Agent] = (),
         factories: Mapping[str, AgentFactory] | None = None,
@@ -112,7 +118,7 @@ class Runner:
         self.extraction = None if extraction is None else memory_worker(self.sessions, memory, extraction)
         projector = projector or default_projector(summaries is not None, compaction)
         guard = guard_for(self.summaries, compaction)
-        self.services = Services(self.sessions, memory, artifacts, kept, projector, guard)
+        self.services = Services(self.sessions, memory, artifacts, kept, projector, guard, executor, skills)
         self._checkpoints = kept
         self._turns = Turns(kept, self.policy.on_conflict)
         self._house = House(

@@ -14,7 +14,18 @@ from graphagent import MemoryCheckpoints, SqlCheckpoints
 from graphagent.ids import fresh_id
 
 OpenStore = Callable[[], Any]
-BROUGHT = ("PostgreSQL", "pgbouncer", "tmux", "strace", "CA bundle", "numpy", "local model", "MCP_TIME", "Chromium")
+BROUGHT = (
+    "PostgreSQL",
+    "pgbouncer",
+    "tmux",
+    "strace",
+    "CA bundle",
+    "numpy",
+    "local model",
+    "MCP_TIME",
+    "Chromium",
+    "needs bubblewrap",
+)
 """What `.ci/run` brings: with GRAPHAGENT_TEST_NO_SKIP a test that was skipped for want of it fails the run."""
 
 

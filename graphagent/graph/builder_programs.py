@@ -70,7 +70,7 @@ class ProgramMethods(NodeMethods):
         `OUTPUT_DIR` in its environment is where files go that are taken out. `skills`: a SkillRepository (default: that
         of the run's services). The rest is as in `add_code_node`; the result tells the digest of the skill that ran.
         """
-        given = {"skill": skill, "command": tuple(command), "skills": skills}
+        given = {"skill": skill, "command": command if isinstance(command, str) else tuple(command), "skills": skills}
         shared = {"input_mapper": input_mapper, "output_mapper": output_mapper, "files": files, "collect": collect}
         more = {"key": key or id, "save": save, "on_failure": on_failure, "executor": executor, "limits": limits}
         return self._program(id, "skill", {**given, **shared, **more}, options)

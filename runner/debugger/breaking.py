@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from graphagent.debug.breakpoints import Breakpoint
-
 from graphagent.errors import UsageError
 from runner.debugger.desk import Desk
 from runner.debugger.show import point
