@@ -25,7 +25,47 @@ _SHELL_ONLY = frozenset(
 )
 _SHELL_SIGNS = "\n\r;&|<>"
 _STARTERS = frozenset(
-    ["sh", "bash", "zsh", "ash", "dash", "ksh", "mksh", "fish", "pwsh", "powershell", "cmd", "busybox", "toybox", "eval", "exec", "command", "source", ".", "builtin", "xargs", "env", "nohup", "timeout", "sudo", "su", "doas", "setsid", "unshare", "chroot", "runuser", "time", "nice", "ionice", "taskset", "stdbuf", "strace", "ltrace", "script", "flock"]
+    [
+        "sh",
+        "bash",
+        "zsh",
+        "ash",
+        "dash",
+        "ksh",
+        "mksh",
+        "fish",
+        "pwsh",
+        "powershell",
+        "cmd",
+        "busybox",
+        "toybox",
+        "eval",
+        "exec",
+        "command",
+        "source",
+        ".",
+        "builtin",
+        "xargs",
+        "env",
+        "nohup",
+        "timeout",
+        "sudo",
+        "su",
+        "doas",
+        "setsid",
+        "unshare",
+        "chroot",
+        "runuser",
+        "time",
+        "nice",
+        "ionice",
+        "taskset",
+        "stdbuf",
+        "strace",
+        "ltrace",
+        "script",
+        "flock",
+    ]
 )
 """Programs that start any other, so that a list of what is denied would say nothing (spec/services, 3.12)."""
 SHELL = (

@@ -20,8 +20,7 @@ from runner.skills.reading import digest_of
 
 MARKS = "skills/.staged"
 """Where it is written which state of each skill is staged: a skill's own name can't begin with a dot."""
-_ROOT = "../.."
-_LINKS = {"out": f"{_ROOT}/out", "work": f"{_ROOT}/work", "inputs": f"{_ROOT}/work/inputs"}
+_LINKS = {name: f"../../{path}" for name, path in (("out", "out"), ("work", "work"), ("inputs", "work/inputs"))}
 
 
 class Staging:
