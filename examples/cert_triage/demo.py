@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from rich.markdown import Markdown
 from rich.prompt import Confirm
 from rich.table import Table
 
+from examples.cert_triage.by_skill import DIAGNOSIS, diagnose
 from examples.cert_triage.desk import FOLLOW_UP, USER, Told, key_of, opened_desk
 from examples.cert_triage.samples import Sample, make_samples
 from examples.cert_triage.talk import APP, REPORT_NAME, graph, make_agent
@@ -54,6 +55,7 @@ class Options:
     answer: str | None
     as_json: bool
     model: str | None
+    skill: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Outcome:
     first: dict[str, Told]
     chosen: Told
     later: Told | None
+    diagnoses: list[tuple[int, str]] = field(default_factory=list)
+    executor: str = ""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,10 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", default="leaf-last", help="the critical sample to take to its end (leaf-last)")
     parser.add_argument("--answer", choices=["approve=yes", "approve=no"], help="answer instead of being asked")
     parser.add_argument("--model", metavar="NAME", help=HELP)
+    parser.add_argument("--skill", action="store_true", help="have a skill's script write a diagnosis as well")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     given = parser.parse_args(arguments)
     answer = given.answer.partition("=")[2] if given.answer else None
-    options = Options(given.sample, answer, given.json, given.model)
+    options = Options(given.sample, answer, given.json, given.model, given.skill)
     samples = {one.name: one for one in make_samples(FOLDER, datetime.now(UTC).replace(microsecond=0))}
     critical = [name for name, one in samples.items() if one.verdict == "critical"]
     if options.sample not in critical:
@@ -82,6 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(highlight=False)
     with chosen_model(options.model, script) as model:
         outcome = anyio.run(check_all, make_agent(model), samples, options, console)
+    if options.skill:
+        states = [outcome.first[options.sample].state, *([outcome.chosen.state] if outcome.later else [])]
+        executor, made = anyio.run(diagnose, DATABASE, samples[options.sample], states)
+        outcome = replace(outcome, diagnoses=made, executor=executor)
     if options.as_json:
         print(json.dumps(as_data(outcome, samples, options), indent=2))
     else:
@@ -142,6 +151,8 @@ def show_end(console: Console, outcome: Outcome, samples: dict[str, Sample], opt
         console.print()
         console.print(Markdown(text) if console.is_terminal else text, markup=False, soft_wrap=not console.is_terminal)
         show_talk(console, outcome)
+    if outcome.diagnoses:
+        show_diagnosis(console, outcome)
     console.rule("The graph (Mermaid)")
     console.print(graph.to_mermaid(), markup=False, soft_wrap=True)
     console.rule("Try next")
@@ -157,6 +168,15 @@ def show_talk(console: Console, outcome: Outcome) -> None:
     if outcome.later is not None:
         console.rule("Later, in the same session")
         console.print(f"> {FOLLOW_UP}\n{outcome.later.text or outcome.later.error}", markup=False, soft_wrap=True)
+
+
+def show_diagnosis(console: Console, outcome: Outcome) -> None:
+    """What the skill's script made of the facts, before the answer and after it."""
+    console.rule("By the skill 'diagnose-tls'")
+    console.print(outcome.diagnoses[-1][1], markup=False, soft_wrap=True)
+    for version, _ in outcome.diagnoses:
+        console.print(f"Saved as artifact '{DIAGNOSIS}', version {version}.", markup=False)
+    console.print(f"The script ran in executor '{outcome.executor}'; no model was asked.", markup=False)
 
 
 def next_steps(sample: Sample) -> dict[str, str]:
@@ -185,6 +205,7 @@ def as_data(outcome: Outcome, samples: dict[str, Sample], options: Options) -> d
             "explanation": chosen.text,
             "artifact": {"name": REPORT_NAME, "version": chosen.state.report_version},
         },
+        "diagnoses": [{"name": DIAGNOSIS, "version": version} for version, _ in outcome.diagnoses],
         "later": None if later is None else {"question": FOLLOW_UP, "answer": later.text},
         "graph": graph.to_mermaid(),
         "next": next_steps(samples[options.sample]),

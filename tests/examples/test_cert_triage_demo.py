@@ -155,3 +155,16 @@ def test_a_sample_that_asks_nothing_is_refused(capsys: pytest.CaptureFixture[str
     assert (
         f"sample '{sample}' is not one of the critical ones: expired, missing-intermediate" in capsys.readouterr().err
     )
+
+
+def test_the_demo_by_a_skill(capsys: pytest.CaptureFixture[str]) -> None:
+    """With --skill its script writes the diagnosis before the answer and after it: version 0, then 1, every time."""
+    for _ in range(2):
+        assert main(["--answer", "approve=yes", "--skill", "--json"]) == 0
+        data = json.loads(capsys.readouterr().out)
+        assert data["diagnoses"] == [{"name": "diagnosis.md", "version": n} for n in (0, 1)]
+    assert main(["--answer", "approve=yes", "--skill"]) == 0
+    shown = capsys.readouterr().out
+    assert "# demo-out/leaf-last.pem: critical" in shown
+    assert "A script that mends it: demo-out/remediate-leaf-last.sh" in shown
+    assert "Saved as artifact 'diagnosis.md', version 1." in shown
