@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pty
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -24,6 +25,9 @@ _GUARD = str(Path(__file__).with_name("guard.py"))
 _FLOOD = 64
 """Times its bound that a stream may say before the program is ended for it."""
 _CHUNK = 65536
+_UNBOUNDED = 2**62
+_CLEANING = 60
+"""Seconds that the command after a program may take."""
 _KEPT = 1024 * 1024
 """Characters of an interactive program that can still be polled for."""
 
@@ -32,7 +36,8 @@ _KEPT = 1024 * 1024
 class Launch:
     """How a program is started. `argv`, `env`, `cwd`: what the system gets; `rlimits`: by the names of `resource`;
     `uid`: whom it runs as (None: as this process); `own`: processes that belong to the way of starting it, and count
-    for nothing."""
+    for nothing; `watched`: the guard looks at memory and processes, which otherwise somebody else bounds; `cleanup`: a
+    command that is run when nothing of it is left here, to end what isn't below the guard."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -40,14 +45,16 @@ class Launch:
     rlimits: Mapping[str, int] = field(default_factory=dict)
     uid: int | None = None
     own: int = 0
+    watched: bool = True
+    cleanup: tuple[str, ...] = ()
 
 
 class Guarded:
     """A guard that has its orders: how to end it, and how it went."""
 
-    def __init__(self, process: anyio.abc.Process, orders: int, report: int) -> None:
+    def __init__(self, launch: Launch, process: anyio.abc.Process, orders: int, report: int) -> None:
         self.process = process
-        self._orders, self._report = orders, report
+        self._launch, self._orders, self._report = launch, orders, report
 
     def end(self, word: bytes = b"") -> None:
         """Have everything ended; harmless twice. Nothing but closing a descriptor, so it works in a cancelled task."""
@@ -61,12 +68,20 @@ class Guarded:
         """How it went, once nothing of the program is left."""
         await self.process.wait()
         self.end()
+        if self._launch.cleanup:
+            await _cleaned_up(self._launch)
         with os.fdopen(os.dup(self._report), "rb") as file:
             said = file.read()
         os.close(self._report)
         if not said:
             return {"stopped": "", "code": -1, "error": "the guard of the program was killed", "seconds": 0.0}
         return cast("dict[str, Any]", json.loads(said))
+
+
+async def _cleaned_up(launch: Launch) -> None:
+    null = subprocess.DEVNULL
+    with anyio.move_on_after(_CLEANING):  # what it ends would end by itself a little later
+        await anyio.run_process(launch.cleanup, check=False, env=launch.env, stdin=null, stdout=null, stderr=null)
 
 
 async def _started(launch: Launch, program: Program, streams: Mapping[str, Any], *, tty: bool) -> Guarded:
@@ -76,8 +91,8 @@ async def _started(launch: Launch, program: Program, streams: Mapping[str, Any],
     given = {
         **asdict(launch),
         "seconds": limits.seconds,
-        "memory": limits.memory_bytes,
-        "processes": limits.processes,
+        "memory": limits.memory_bytes if launch.watched else _UNBOUNDED,
+        "processes": limits.processes if launch.watched else _UNBOUNDED,
         "tty": tty,
     }
     # descriptors 3 and 4 of the guard, whatever numbers they have here
@@ -95,7 +110,7 @@ async def _started(launch: Launch, program: Program, streams: Mapping[str, Any],
     os.set_blocking(orders, True)
     with suppress(BrokenPipeError):
         await anyio.to_thread.run_sync(_write_all, orders, json.dumps(given).encode() + b"\n")
-    return Guarded(process, orders, report)
+    return Guarded(launch, process, orders, report)
 
 
 _ENTER = (

@@ -109,7 +109,7 @@ class _Bubblewrap(Launcher):
             said = (done.stdout + done.stderr).decode("utf-8", "replace").strip()
             raise ExecutorUnavailable(
                 f"bubblewrap can't make its namespaces here: {said or f'status {done.returncode}'}; allow unprivileged "
-                f"user namespaces, or give code to a ContainerExecutor"
+                f"user namespaces"
             )
 
 

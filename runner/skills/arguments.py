@@ -78,10 +78,10 @@ class RunRules:
 
     `require_loaded`: only commands of skills that are loaded. `allow`, `deny`: names of commands; with either there is
     no shell, a command is one program with its arguments, and without `allow` shells and other programs that start any
-    program are denied too. What keeps a command from doing harm is the executor, not a list. `env`: gives the environment of a skill's commands by the
-    skill's name, such as keys that it needs; what a command sets itself counts more. `limits`: of each command;
-    `stdout_bytes`: of each stream that the model is shown. `repeatable`: every command may run twice: one that was cut
-    off by a crash is then run again when the run goes on, else never.
+    program are denied too. What keeps a command from doing harm is the executor, not a list. `env`: gives the
+    environment of a skill's commands by the skill's name, such as keys that it needs; what a command sets itself counts
+    more. `limits`: of each command; `stdout_bytes`: of each stream that the model is shown. `repeatable`: every command
+    may run twice: one that was cut off by a crash is then run again when the run goes on, else never.
     """
 
     require_loaded: bool = False

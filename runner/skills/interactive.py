@@ -28,7 +28,7 @@ ABOUT = (
     "Start a command of a skill that asks for input while it runs, and see what it says first. Talk to it with "
     "skill_write_stdin, look again with skill_poll_session, end it with skill_kill_session."
 )
-MOST_RUNNING, MOST_ENDED = 16, 32
+MOST_RUNNING, MOST_ENDED = 8, 64
 SETTLE = 0.075
 """Seconds without a word after which a program is taken to wait."""
 _MOST_POLLS = 50
@@ -56,7 +56,7 @@ class _Running:
 
 @dataclass(slots=True)
 class Programs:
-    """The programs of a set of skills. Of those that have ended the last ones are kept."""
+    """The programs of a set of skills. Of those that have ended the last ones are kept, of all sessions together."""
 
     found: dict[str, _Running] = field(default_factory=dict)
 
@@ -75,10 +75,11 @@ class Programs:
             raise ToolError(f"unknown session_id: {id[:80]}")
         return one
 
-    @property
-    def running(self) -> int:
-        """How many have not ended."""
-        return sum(not one.ended for one in self.found.values())
+    async def running(self, owner: str) -> int:
+        """How many of a session have not ended."""
+        for one in self.found.values():
+            one.ended = one.ended or (await one.program.poll(one.offset, seconds=0)).exit_code is not None
+        return sum(one.owner == owner and not one.ended for one in self.found.values())
 
     async def aclose(self) -> None:
         """End all of them."""
@@ -112,7 +113,7 @@ class ExecTool:
         around = await commands.around(context)
         owner = _owner(around)
         files = await commands.files(asked, around, self.spec.name)
-        if self.programs.running >= MOST_RUNNING:
+        if await self.programs.running(owner) >= MOST_RUNNING:
             raise ToolError(f"{MOST_RUNNING} programs are running; end one with skill_kill_session first")
         workspace = await around.executor.open(owner)
         if not isinstance(workspace, InteractiveWorkspace):

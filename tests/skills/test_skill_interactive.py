@@ -16,7 +16,7 @@ from runner import Runner
 from runner.execution import LocalExecutor
 from runner.sessions import InMemorySessions
 from runner.skills import SkillDirectory, Skills
-from runner.skills.interactive import interaction
+from runner.skills.interactive import MOST_RUNNING, interaction
 
 pytestmark = pytest.mark.anyio
 ASK = """
@@ -97,6 +97,19 @@ async def test_programs_belong_to_their_session(bench: Bench) -> None:
     told = await bench.ask("skill_kill_session", session_id=id)
     assert told == {"ok": True, "session_id": id, "status": "exited"}
     assert (await bench.ask("skill_poll_session", session_id=id))["status"] == "exited"
+
+
+async def test_a_session_has_only_so_many_programs(bench: Bench) -> None:
+    """A session that has as many programs as it may is told to end one; others can start theirs, and one that ends by
+    itself makes room."""
+    waiting = {"skill": "demo", "command": "read x", "yield_ms": 0}
+    ids = [(await bench.ask("skill_exec", **waiting))["session_id"] for _ in range(MOST_RUNNING)]
+    assert f"{MOST_RUNNING} programs are running" in await bench.ask("skill_exec", **waiting)
+    assert (await bench.ask("skill_exec", user="ben", **waiting))["status"] == "running"
+    ended = await bench.ask("skill_write_stdin", session_id=ids[0], submit=True, **WAIT)
+    while ended["status"] == "running":
+        ended = await bench.ask("skill_poll_session", session_id=ids[0], **WAIT)
+    assert (await bench.ask("skill_exec", **waiting))["status"] == "running"
 
 
 async def test_only_the_last_lines_are_shown(bench: Bench) -> None:

@@ -14,13 +14,13 @@ from support.dying import Died, Dying
 from graphagent import LLMAgent, MemoryCheckpoints
 from graphagent.agents.invocation import RunOptions
 from graphagent.agents.tool import ToolContext
-from graphagent.errors import ToolError, UsageError
-from graphagent.execution import ExecutionLimits
+from graphagent.errors import ExecutorUnavailable, ToolError, UsageError
+from graphagent.execution import CodeExecutor, ExecutionLimits
 from graphagent.ledger import SessionKey
 from graphagent.models import ScriptedModel
 from runner import Runner
 from runner.artifacts import InMemoryArtifacts
-from runner.execution import LocalExecutor
+from runner.execution import LocalExecutor, SandboxExecutor
 from runner.sessions import InMemorySessions
 from runner.skills import RunRules, SkillDirectory, Skills
 from runner.skills.command import directory_for, environment, inside, plain_argv
@@ -43,7 +43,7 @@ async def executor() -> AsyncIterator[LocalExecutor]:
 class Bench:
     """An agent with the skill `demo` whose model asks for what the test says, and tells the results."""
 
-    def __init__(self, executor: LocalExecutor, root: Path, rules: RunRules | None = None, **options: Any) -> None:
+    def __init__(self, executor: CodeExecutor, root: Path, rules: RunRules | None = None, **options: Any) -> None:
         self.executor, self.root = executor, root
         self.rules = rules or RunRules()
         self.artifacts = options.pop("artifacts", None)
@@ -268,6 +268,20 @@ async def test_input_and_an_editor(bench: Bench) -> None:
     assert "give one of them" in await bench.refused("true", editor_text="x", env={"EDITOR": "vi"})
 
 
+async def test_commands_run_in_the_sandbox(root: Path, demo: Path) -> None:
+    """With an isolated executor a skill's commands find its files, write into its folders, and see nothing else."""
+    sandbox = SandboxExecutor()
+    try:
+        await sandbox.open("k")
+    except ExecutorUnavailable as error:
+        pytest.skip(f"bubblewrap can't be used here: {error}")
+    told = await Bench(sandbox, root).run(f"cat data.txt; echo made > out/a; ls {root}")
+    assert told["stdout"] == "data"
+    assert told["primary_output"]["content"] == "made\n"
+    assert told["exit_code"] != 0
+    await sandbox.aclose()
+
+
 # -- lists of commands ---------------------------------------------------------------------------
 
 
@@ -439,5 +453,7 @@ async def test_a_command_that_was_cut_off_is_not_run_again(
             else:
                 ends.add("unknown")
                 assert ran <= 1, (at, when, text)
+                assert events[-1].error is not None
+                assert "outcome" in events[-1].error.message, events[-1].error
             await again.close()
     raise AssertionError("the turn has more writes than were tried")
