@@ -114,7 +114,15 @@ def _openai(options: ServeOptions) -> ServerPart:
 
     allowed = PARAMETERS if options.parameter is None else tuple(options.parameter)
     generation = GenerationLimits(allowed, options.most_tokens)
-    return OpenAIServer(options.on_leave.value, generation, options.model)
+    return OpenAIServer("cancel" if options.on_leave is None else options.on_leave.value, generation, options.model)
+
+
+def _agui(options: ServeOptions) -> ServerPart:
+    if find_spec("ag_ui") is None:
+        raise UsageError("AG-UI needs its package: install graphagent[agui]")
+    from runner.servers.agui.part import AGUIServer
+
+    return AGUIServer("detach" if options.on_leave is None else options.on_leave.value)
 
 
 def _ui(options: ServeOptions) -> ServerPart:
@@ -125,10 +133,10 @@ def _ui(options: ServeOptions) -> ServerPart:
     return ChatPages(options.token)
 
 
-PARTS: dict[str, Callable[[ServeOptions], ServerPart]] = {"openai": _openai, "ui": _ui}
+PARTS: dict[str, Callable[[ServeOptions], ServerPart]] = {"openai": _openai, "agui": _agui, "ui": _ui}
 """Name of an option -> the part of the server that it wants; pages come last, since they take what no other takes."""
 
-PATHS = {"openai": "/v1", "ui": "/ui"}
+PATHS = {"openai": "/v1", "agui": "/agui", "ui": "/ui"}
 """Where each of them is."""
 
 

@@ -37,6 +37,7 @@ class ServeOptions(Stored):
         ),
     ]
     openai: Annotated[bool, Option("--openai", help="Speak the OpenAI protocol; default if none is named.")] = False
+    agui: Annotated[bool, Option("--agui", help="Speak AG-UI, at /agui; needs graphagent[agui].")] = False
     ui: Annotated[bool, Option("--ui", help="Pages to talk with the agent, at /ui; needs graphagent[studio].")] = False
     app: Annotated[
         str | None, Option("--app", metavar="NAME", help="The app of the sessions; default: the agent's name.")
@@ -70,8 +71,13 @@ class ServeOptions(Stored):
         list[str] | None, Option("--cors", metavar="ORIGIN", help="An origin whose pages may speak to it; repeat it.")
     ] = None
     on_leave: Annotated[
-        OnLeave, Option("--on-leave", help="What becomes of a run whose client closes the connection.")
-    ] = OnLeave.cancel
+        OnLeave | None,
+        Option(
+            "--on-leave",
+            help="What becomes of a run whose client closes the connection; default: OpenAI cancels "
+            "it, AG-UI detaches.",
+        ),
+    ] = None
     grace: Annotated[
         float, Option("--grace", min=0, metavar="SECONDS", help="What runs have to finish when the server stops.")
     ] = 30.0

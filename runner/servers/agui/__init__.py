@@ -1,0 +1,1 @@
+"""The AG-UI server: runs as streams of events for user interfaces, below `/agui`."""
